@@ -1,0 +1,57 @@
+"""Run notebooks and save their outputs in place: `python nbs/run_notebooks.py [--flags slow,cuda] [nbs/01_attention.ipynb ...]`.
+
+Cells marked `#| eval: false` and cells with one of settings.ini's `tst_flags` are left alone, old outputs included,
+unless their flag is named in `--flags`: what a slow or GPU cell once printed stays until somebody runs it again.
+"""
+import argparse
+import configparser
+import re
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.util import run_sync
+
+NBS = Path(__file__).resolve().parent
+
+
+def skipped_flags(wanted: set) -> set:
+    "settings.ini's flags without the wanted ones."
+    settings = configparser.ConfigParser()
+    settings.read(NBS.parent / "settings.ini", encoding="utf-8")
+    return set(settings["DEFAULT"]["tst_flags"].split()) - wanted
+
+
+class Client(NotebookClient):
+    "An nbclient that honours nbdev's directives."
+    skip: set = set()
+
+    async def async_execute_cell(self, cell, cell_index, **kwargs):
+        directives = re.findall(r"^#\|\s*(.+?)\s*$", cell.source, re.M)
+        if any(d == "eval: false" or d in self.skip for d in directives):
+            return cell
+        return await super().async_execute_cell(cell, cell_index, **kwargs)
+
+    execute_cell = run_sync(async_execute_cell)
+
+
+def run(path: Path, skip: set):
+    "Execute one notebook in a kernel of its own and write it back."
+    notebook = nbformat.read(path, 4)
+    client = Client(notebook, kernel_name="python3", timeout=None, resources=dict(metadata=dict(path=str(path.parent))))
+    client.skip = skip
+    client.execute()
+    nbformat.write(notebook, path)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all chapters, in order")
+    parser.add_argument("--flags", default="", help="run cells with these flags too, such as slow,cuda")
+    options = parser.parse_args()
+    skip = skipped_flags(set(options.flags.split(",")))
+    for path in options.notebooks or sorted(NBS.glob("[0-9]*.ipynb")):
+        start = time.perf_counter()
+        run(path, skip)
+        print(f"{path}: {time.perf_counter() - start:.1f} s, {path.stat().st_size:,} bytes", flush=True)

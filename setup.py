@@ -1,0 +1,35 @@
+"The package as setuptools sees it; every value comes from `settings.ini`."
+from configparser import ConfigParser
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+_parser = ConfigParser(delimiters=["="])
+_parser.read("settings.ini", encoding="utf-8")
+cfg = _parser["DEFAULT"]
+extras = {name: cfg[f"{name}_requirements"].split() for name in ("dev", "docs")}
+
+setup(
+    name=cfg["lib_name"],
+    version=cfg["version"],
+    description=cfg["description"],
+    long_description=Path("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    keywords=cfg["keywords"].split(),
+    author=cfg["author"],
+    author_email=cfg["author_email"],
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    url=cfg["git_url"],
+    packages=find_packages(include=["annotated_transformer"]),
+    python_requires=f">={cfg['min_python']}",
+    install_requires=cfg["requirements"].split(),
+    extras_require=extras,
+    entry_points={
+        "console_scripts": cfg["console_scripts"].split(),
+        # lets nbdev link names in backticks and show source links for this library
+        "nbdev": ["annotated_transformer=annotated_transformer._modidx:d"],
+    },
+    classifiers=["Programming Language :: Python :: 3", "Topic :: Scientific/Engineering :: Artificial Intelligence"],
+    zip_safe=False,
+)
