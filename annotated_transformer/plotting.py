@@ -14,7 +14,7 @@ except ImportError as error:
     raise ImportError('annotated_transformer.plotting draws with matplotlib, which is missing: pip install matplotlib') from error
 
 # %% auto #0
-__all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars']
+__all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars', 'towers']
 
 # %% ../nbs/90_plotting.ipynb #picture
 class Picture(Figure):
@@ -128,4 +128,22 @@ def bars(groups:dict, # member -> its values, one for each label
     ax.set(ylabel=ylabel, title=title)
     ax.set_xticks([x + .4 for x in range(len(labels))], [str(label) for label in labels])
     if len(groups) > 1: ax.legend()
+    return picture
+
+# %% ../nbs/90_plotting.ipynb #towers-2
+def towers(columns:dict, # title -> list of (label, kind), from bottom to top
+           size:tuple=(3.2, .38), # width and height of one box, inches
+          ) -> Picture:
+    "Columns of labelled boxes, with an arrow from each to the next."
+    tallest = max(map(len, columns.values()))
+    picture = Picture(figsize=(size[0]*len(columns), size[1]*(tallest + 1.5)), layout='constrained')
+    ax = picture.add_subplot(xlim=(0, len(columns)), ylim=(-.5, tallest + .5))
+    kinds = list(dict.fromkeys(kind for boxes in columns.values() for _, kind in boxes))
+    for x, (title, boxes) in enumerate(columns.items()):
+        ax.text(x + .5, len(boxes), title, ha='center', va='center', weight='bold')
+        for y, (label, kind) in enumerate(boxes):
+            ax.text(x + .5, y, f'{label:^34}', ha='center', va='center', fontsize=8, family='monospace',
+                    bbox=dict(boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}', alpha=.3))
+            if y: ax.annotate('', (x + .5, y - .25), (x + .5, y - .75), arrowprops=dict(arrowstyle='->', color='grey'))
+    ax.axis('off')
     return picture

@@ -39,7 +39,7 @@ class Client(NotebookClient):
 def run(path: Path, skip: set):
     "Execute one notebook in a kernel of its own and write it back."
     notebook = nbformat.read(path, 4)
-    client = Client(notebook, kernel_name="python3", timeout=None, resources=dict(metadata=dict(path=str(path.parent))))
+    client = Client(notebook, kernel_name="python3", timeout=None, coalesce_streams=True, resources=dict(metadata=dict(path=str(path.parent))))
     client.skip = skip
     client.execute()
     nbformat.write(notebook, path)
