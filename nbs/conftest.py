@@ -1,7 +1,8 @@
-"""Each notebook is one test, `nbs/01_attention.ipynb`, and runs in a process of its own: seeds, threads and dtypes cannot leak.
+"""Each notebook is one test, `nbs/01_attention.ipynb`, in a process of its own: seeds, threads and dtypes cannot leak.
 
 `NBFLAGS="slow cuda"` in the environment runs the cells with these flags too.
 """
+
 import os
 import subprocess
 import sys
@@ -32,8 +33,14 @@ class Notebook(pytest.Item):
     def runtest(self):
         flags = os.environ.get("NBFLAGS", "").replace(",", " ").split()
         try:
-            done = subprocess.run([sys.executable, RUNNER, self.path, *flags], env=environment(), capture_output=True,
-                                  encoding="utf-8", errors="replace", timeout=None if flags else LIMIT)
+            done = subprocess.run(
+                [sys.executable, RUNNER, self.path, *flags],
+                env=environment(),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=None if flags else LIMIT,
+            )
         except subprocess.TimeoutExpired as late:
             raise NotebookFailed(f"{self.nodeid} had not ended after {late.timeout:.0f} seconds") from None
         if done.returncode:
@@ -48,6 +55,6 @@ class Notebook(pytest.Item):
 
 def environment() -> dict:
     "As many threads as there are processors for each of pytest's workers; more only get into each other's way."
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     return {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONDONTWRITEBYTECODE": "1"}

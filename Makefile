@@ -1,0 +1,65 @@
+# Everything starts here; `make help` lists it. Each target does its own set-up, once, in $(VENV).
+# Options: ARGS="..." for the command behind a target, PYTHON=python3.12, VENV=.venv312, NBFLAGS="slow cuda".
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+TESTS ?= nbs tests
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PINS := settings.ini setup.py constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help copy-task test docs notebooks lab core dev clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly (ARGS="--help" lists its options)
+	$(BIN)/annotated-transformer copy-task $(ARGS)
+
+# A file goes to one worker, so that its fixtures are made once; each notebook counts as a file.
+test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/01_attention.ipynb for one, NBFLAGS=slow for slow cells too)
+	$(BIN)/python -m pytest -n auto --dist loadfile -v --durations=10 $(TESTS) $(ARGS)
+
+docs: $(VENV)/.dev ## build the site into docs/_build/html
+	$(BIN)/python docs/fetch_mathjax.py
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs nbs docs/_build/html
+	@echo "The site is at docs/_build/html/index.html"
+
+notebooks: $(VENV)/.dev ## export the library, run the notebooks and save their outputs (ARGS="nbs/01_attention.ipynb" for some)
+	$(BIN)/nbdev_export
+	$(BIN)/python nbs/run_notebooks.py $(ARGS)
+	$(BIN)/nbdev_clean
+
+lab: $(VENV)/.dev ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab nbs $(ARGS)
+
+core: $(VENV)/.core ## install the library and nothing else
+dev: $(VENV)/.dev ## install the library and all tools
+
+clean: ## remove what the other targets made, but not the installed tools
+	rm -rf docs/_build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find annotated_transformer nbs docs tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## remove the installed tools too
+	rm -rf $(VENV)
+
+# A stamp is younger than the pins it was installed from, so a changed pin installs again, and an unchanged one never does.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "make needs Python 3.10 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+
+# pip and setuptools come first and from the pins too; then nothing has to be fetched to build the library itself.
+$(VENV)/.core: $(PINS) | $(BIN)/python
+	$(PIP) install -c constraints.txt pip setuptools wheel
+	$(PIP) install -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "the development tools need Python 3.11 or newer: make distclean, then make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,docs]'
+	@touch $@

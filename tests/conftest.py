@@ -1,0 +1,6 @@
+"As many threads as there are processors for each of pytest's workers; more only get into each other's way."
+
+import os
+
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))

@@ -1,0 +1,105 @@
+"The Makefile: complete help, set-up once and no more than needed, clear words where a machine lacks something."
+
+import os
+import re
+import shutil
+
+import pytest
+from project import ROOT, make
+
+TEXT = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = re.search(r"^\.PHONY: (.+)$", TEXT, re.M)[1].split()
+
+
+@pytest.fixture
+def place(tmp_path):
+    "A folder with all that make looks at, and no environment."
+    for name in ("Makefile", "settings.ini", "setup.py", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def set_up(folder, *stamps):
+    "Pretend that these installs were done just now."
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    for name in ("bin/python", *stamps):
+        (folder / ".venv" / name).touch()
+
+
+def test_help_names_every_target(place):
+    lines = make(folder=place).stdout.splitlines()
+    assert [line.split()[1] for line in lines] == TARGETS
+    assert all(len(line.split()) > 4 for line in lines), "a target without its line"
+
+
+def test_copy_task_installs_the_core_only(place):
+    fresh = make("-n", "copy-task", "ARGS=--steps 3", folder=place).stdout
+    assert "annotated-transformer copy-task --steps 3" in fresh
+    assert "pip" in fresh and "[dev" not in fresh
+    assert "[dev" in make("-n", "test", folder=place).stdout
+
+
+@pytest.mark.parametrize(
+    "target,stamps", [("copy-task", [".core"]), ("test", [".core", ".dev"]), ("docs", [".core", ".dev"])]
+)
+def test_set_up_is_not_repeated(place, target, stamps):
+    set_up(place, *stamps)
+    assert "pip" not in make("-n", target, folder=place).stdout
+
+
+@pytest.mark.parametrize("name", ["settings.ini", "setup.py", "constraints.txt"])
+def test_a_changed_pin_installs_again(place, name):
+    set_up(place, ".core", ".dev")
+    later = (place / ".venv" / ".dev").stat().st_mtime + 10
+    os.utime(place / name, (later, later))
+    assert "pip" in make("-n", "copy-task", folder=place).stdout and "[dev" in make("-n", "test", folder=place).stdout
+
+
+def stand_in(folder, refuses="nothing"):
+    """A `python` that writes down how it is called, makes copies of itself for environments, and fails on request.
+
+    It fails where an old Python does, or one without its venv module.
+    """
+    python = folder / "python"
+    python.write_text(
+        f"""#!/bin/sh
+echo "$*" >> {folder}/calls
+case "$*" in *{refuses}*) exit 1;; esac
+if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi
+""",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    return python
+
+
+def calls(folder) -> list[str]:
+    path = folder / "calls"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def test_set_up_happens_once(place):
+    python = stand_in(place)
+    for target, option in (("core", "-e ."), ("dev", "-e .[dev,docs]")):
+        assert make(target, f"PYTHON={python}", folder=place).returncode == 0
+        installs = [call for call in calls(place) if "install" in call]
+        assert installs[-1].endswith(option) and all("-c constraints.txt" in call for call in installs)
+    before = calls(place)
+    for target in ("core", "dev"):
+        make(target, f"PYTHON={python}", folder=place)
+    assert calls(place) == before
+
+
+@pytest.mark.parametrize(
+    "refuses,words,tried",
+    [("version_info", "needs Python 3.10 or newer", 1), ("venv", "install its venv module", 2)],
+)
+def test_a_python_that_will_not_do_is_refused(place, refuses, words, tried):
+    done = make("copy-task", f"PYTHON={stand_in(place, refuses)}", folder=place)
+    assert done.returncode and words in done.stderr
+    assert len(calls(place)) == tried and not (place / ".venv").exists()
+
+
+def test_a_missing_python_is_named(place):
+    done = make("copy-task", "PYTHON=no-such-python", folder=place)
+    assert done.returncode and "no-such-python is not" in done.stderr

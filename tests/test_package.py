@@ -1,0 +1,96 @@
+"The wheel holds the library and nothing else, and works where it is installed, far from this folder."
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from importlib.metadata import Distribution, PathDistribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from project import PACKAGE, ROOT, modules, repository, settings
+
+
+def call(*command, cwd):
+    return subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+
+
+def pip(*options, cwd):
+    done = call(sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *options, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    "Built from a copy of the repository, because setuptools leaves its own files beside setup.py."
+    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for path in repository():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, copy / path)
+    pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", out, cwd=copy)
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    "The folder of an environment that holds the wheel, and sees this one's packages without its editable installs."
+    home = tmp_path_factory.mktemp("installed")
+    venv.create(home, symlinks=True)
+    pip("--python", home / "bin" / "python", "install", "--no-deps", "--no-index", wheel, cwd=home)
+    packages = next((home / "lib").glob("python3*")) / "site-packages"
+    # at the end of the path, and read without the .pth files in it, which is how an editable install is found
+    shared = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (packages / "shared.pth").write_text("\n".join(shared), encoding="utf-8")
+    return home
+
+
+def test_wheel_holds_the_library_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    library = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    assert library == {f"{PACKAGE.name}/{path.name}" for path in PACKAGE.glob("*.py")}
+    assert any(name.endswith("/LICENSE") for name in names)
+
+
+def test_wheel_knows_its_command_and_its_needs(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    known: Distribution = PathDistribution(next(tmp_path.glob("*.dist-info")))
+    assert known.version == settings()["version"]
+    scripts = {entry.name: entry.value for entry in known.entry_points if entry.group == "console_scripts"}
+    assert scripts == {"annotated-transformer": f"{PACKAGE.name}.cli:main"}
+    needs = {Requirement(need).name for need in known.requires if "extra ==" not in need}
+    assert needs == {Requirement(need).name for need in settings()["requirements"].split()}
+
+
+def test_installed_library_imports(installed, tmp_path):
+    code = "import importlib, sys; print(*(importlib.import_module(name).__file__ for name in sys.argv[1:]), sep='\\n')"
+    names = [PACKAGE.name, *(f"{PACKAGE.name}.{name}" for name in modules())]
+    done = call(installed / "bin" / "python", "-c", code, *names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(Path(line).is_relative_to(installed) for line in done.stdout.split()), done.stdout
+
+
+def test_installed_command_runs(installed, tmp_path):
+    done = call(installed / "bin" / "annotated-transformer", "--help", cwd=tmp_path)
+    assert done.returncode == 0 and "copy-task" in done.stdout, done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_requirement_is_pinned_within_its_bounds():
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            pin = Requirement(line)
+            version = next(iter(pin.specifier))
+            assert version.operator == "==", line
+            pins.setdefault(canonicalize_name(pin.name), []).append(version.version)
+    for kind in ("requirements", "dev_requirements", "docs_requirements"):
+        for need in map(Requirement, settings()[kind].split()):
+            versions = pins.get(canonicalize_name(need.name))
+            assert versions, f"{need.name} of {kind} is not in constraints.txt"
+            assert all(version in need.specifier for version in versions), (
+                f"{need} in settings.ini, {versions} in constraints.txt"
+            )

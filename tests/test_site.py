@@ -1,0 +1,446 @@
+"""The documentation site: it builds without a warning, and a reader gets what `docs/` promises.
+
+The first half reads the built pages. The second half looks at them in a headless Chromium; it is skipped, with the reason,
+where there is no browser. Both look at one build, made here from the working tree by the same command as anywhere else.
+"""
+import ast
+import configparser
+import functools
+import http.server
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+for package in ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_design", "sphinx_copybutton", "bs4"):
+    pytest.importorskip(package, reason=f"the site needs {package}: pip install -e '.[docs]'")
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))
+CHAPTERS = [path.stem for path in NOTEBOOKS]
+PARTS = {"The model": 0, "Training and decoding": 7, "Looking inside, and translating": 13, "Its descendants": 16,
+         "In practice": 20, "The tools": 90}  # caption -> first chapter
+SETTINGS = configparser.ConfigParser(delimiters=["="])
+SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
+SETTINGS = SETTINGS["DEFAULT"]
+BLOB = f"{SETTINGS['git_url']}/blob/{SETTINGS['branch']}"
+
+
+# ---- What is there to document ----
+
+def statements(module: Path) -> dict:
+    "Top-level name -> statement."
+    found = {}
+    for statement in ast.parse(module.read_text(encoding="utf-8")).body:
+        if hasattr(statement, "name"): found[statement.name] = statement
+        for target in getattr(statement, "targets", [getattr(statement, "target", None)]):
+            found |= {t.id: statement for t in ast.walk(target) if isinstance(t, ast.Name)} if target else {}
+    return found
+
+
+def exports():
+    "(module file, chapter, public name) for each entry of each `__all__`."
+    for module in sorted((ROOT / SETTINGS["lib_path"]).glob("*.py")):
+        source = re.search(r"File to edit: \.\./nbs/(\w+)\.ipynb", module.read_text(encoding="utf-8"))
+        if source is None or "__all__" not in (tree := statements(module)): continue
+        for name in ast.literal_eval(tree["__all__"].value): yield module, source[1], name
+
+
+EXPORTS = list(exports())
+UNIQUE = {name: chapter for _, chapter, name in EXPORTS if Counter(n for *_, n in EXPORTS)[name] == 1}
+
+
+def cells(chapter):
+    return [cell | {"source": "".join(cell["source"])} for cell in json.loads((ROOT / "nbs" / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]]
+
+
+def directive(cell, name):
+    match = re.search(rf"^#\|\s*{name}(?::\s*(.*?))?\s*$", cell["source"], re.M)
+    return match and (match[1] or "").strip("\"'")
+
+
+def spaceless(text):
+    "Text without spaces and backticks, and with the typewriter's quotes and dots instead of the printer's."
+    for printed, typed in {"’": "'", "‘": "'", "“": '"', "”": '"', "…": "...", "–": "--", "—": "---"}.items(): text = text.replace(printed, typed)
+    return re.sub(r"[\s`]+", "", text)
+
+
+# ---- The build, once ----
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-c", "docs", "nbs", str(target)]
+    return target, subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="session")
+def site(build):
+    target, run = build
+    assert (target / "index.html").exists(), run.stderr
+    return target
+
+
+@pytest.fixture(scope="session")
+def pages(site):
+    "Page name -> its parsed HTML."
+    return {path.stem: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in site.glob("*.html")}
+
+
+def test_build_has_no_warnings(build):
+    _, run = build
+    assert run.returncode == 0 and not run.stderr.strip(), run.stderr
+
+
+# ---- The order of the book ----
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_chapter_has_a_page_with_its_title_and_number(pages, chapter):
+    title = re.match(r"# (.+)", cells(chapter)[0]["source"])[1]
+    page = pages[chapter].select_one("article")
+    heading = page.h1
+    heading.find("a", class_="headerlink").extract()
+    assert spaceless(heading.text) == spaceless(title.replace("`", "").replace("*", ""))
+    assert page.select_one(".eyebrow").text == f"Chapter {int(chapter[:2])}"
+    assert page.select_one("blockquote.promise"), "the block quote below the title is the chapter's promise"
+
+
+def test_sidebar_has_the_parts_in_order(pages):
+    expected = {}
+    for chapter in CHAPTERS:
+        part = [caption for caption, first in PARTS.items() if first <= int(chapter[:2])][-1]
+        expected.setdefault(part, []).append(f"{chapter}.html")
+    menu = pages["index"].select_one("nav.bd-links")
+    found = {caption.text.strip(): [a["href"] for a in caption.find_next_sibling("ul").select("li.toctree-l1 > a") if a["href"][0].isdigit()]
+             for caption in menu.select("p.caption")}
+    assert list(found.items()) == list(expected.items())
+    numbers = [int(number.text) for number in menu.select("li.toctree-l1 > a > .chapter-number")]
+    assert numbers == [int(chapter[:2]) for chapter in CHAPTERS]
+
+
+# ---- What a chapter shows ----
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_page_shows_the_code_that_is_not_hidden(pages, chapter):
+    "Cell by cell: nothing hidden is seen, nothing visible is missing, and no directive is left in."
+    hidden = ("hide", "export", "exporti", "default_exp .*")
+    shown = [c for c in cells(chapter) if c["cell_type"] == "code" and not any(directive(c, d) is not None for d in hidden)
+             and directive(c, "include") != "false" and directive(c, "echo") != "false"]
+    expected = [re.sub(r"^#\|.*\n?|^.*#\|\s*hide_line\s*$\n?|^%.*\n?", "", c["source"], flags=re.M) for c in shown]
+    listings = [pre.text for pre in pages[chapter].select("div.cell_input pre")]
+    assert [spaceless(text) for text in listings] == [spaceless(text) for text in expected if text.strip()]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_figures_have_their_captions_and_descriptions(pages, chapter):
+    drawn = [c for c in cells(chapter) if any("image/png" in o.get("data", {}) for o in c.get("outputs", []))
+             and directive(c, "hide") is None and directive(c, "include") != "false" and directive(c, "output") != "false"]
+    figures = [(re.sub(r"\W", "", f.select_one(".caption-text").text), f.img["alt"]) for f in pages[chapter].select(".cell_output figure")]
+    with_caption = [c for c in drawn if directive(c, "fig-cap")]
+    assert len(figures) == len(with_caption)
+    for (caption, alt), cell in zip(figures, with_caption):
+        plain = directive(cell, "fig-cap")
+        if not re.search(r"[$\\]", plain): assert caption == re.sub(r"\W", "", plain)
+        assert alt == directive(cell, "fig-alt")
+    assert all(img.get("alt") for img in pages[chapter].select(".cell_output img")), "a picture without `#| fig-alt:`"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_solutions_are_folded(pages, chapter):
+    folded = sum(len(re.findall(r"^:{3,}\s*\{dropdown\}", c["source"], re.M)) for c in cells(chapter) if c["cell_type"] == "markdown")
+    details = pages[chapter].select("article details.sd-dropdown")
+    assert len(details) == folded and not any(d.has_attr("open") for d in details)
+    assert ":::" not in pages[chapter].select_one("article").text.replace("[:::", "")
+
+
+# ---- Buttons ----
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_colab_opens_the_notebook_and_download_gives_it(site, pages, chapter):
+    links = {a["href"]: a for a in pages[chapter].select(".article-header-buttons a[href]")}
+    assert f"https://colab.research.google.com/github/{SETTINGS['user']}/{SETTINGS['repo']}/blob/{SETTINGS['branch']}/nbs/{chapter}.ipynb" in links
+    assert f"{BLOB}/nbs/{chapter}.ipynb" in {h.split("?")[0] for h in links}
+    assert f"_sources/{chapter}.ipynb" in links
+    assert (site / "_sources" / f"{chapter}.ipynb").read_bytes() == (ROOT / "nbs" / f"{chapter}.ipynb").read_bytes()
+
+
+# ---- Exported names ----
+
+def line_of(href) -> str:
+    "The line of the working tree that a source link points to."
+    match = re.fullmatch(re.escape(BLOB) + r"/(.+)#L(\d+)", href)
+    assert match, href
+    return (ROOT / match[1]).read_text(encoding="utf-8").splitlines()[int(match[2]) - 1]
+
+
+@pytest.mark.parametrize("module,chapter,name", EXPORTS, ids=[f"{m.stem}.{n}" for m, _, n in EXPORTS])
+def test_exported_name_has_a_block_and_its_source(pages, module, chapter, name):
+    block = pages[chapter].find(id=f"api-{name}")
+    assert block is not None and block.name == "details", "no API block"
+    source = block.summary.select_one("a.api-source")["href"]
+    assert f"/{module.name}#" in source
+    assert re.match(rf"(?:(?:async )?def|class) {name}\b|[\w, ]*\b{name}\b.*=", line_of(source)), line_of(source)
+    for method in block.select("p.api-method"):
+        assert re.match(rf"\s+(?:async )?def {method['id'].rpartition('.')[2]}\b", line_of(method.a["href"]))
+    first = (ast.get_docstring(statements(module)[name]) or "").split(".")[0] if hasattr(statements(module)[name], "name") else ""
+    assert spaceless(first) in spaceless(block.summary.text), "the purpose is on the folded line"
+
+
+def rows(table):
+    head = [th.text for th in table.select("th")]
+    return [dict(zip(head, (td.text for td in tr.select("td")))) for tr in table.select("tbody tr")]
+
+
+@pytest.mark.parametrize("module", sorted({m for m, *_ in EXPORTS}), ids=lambda m: m.stem)
+def test_tables_say_what_docments_says(pages, module):
+    "The site reads the syntax tree; fastcore reads the living function. They have to agree."
+    docments = pytest.importorskip("fastcore.docments").docments
+    pytest.importorskip("torch")
+    living = importlib.import_module(f"{SETTINGS['lib_path']}.{module.stem}")
+    compared = 0
+    for _, chapter, name in (e for e in EXPORTS if e[0] == module):
+        statement, thing = statements(module)[name], getattr(living, name)
+        if not hasattr(statement, "name"): continue
+        own = isinstance(statement, ast.FunctionDef) or hasattr(thing, "__dataclass_fields__") or "__init__" in vars(thing)
+        table = pages[chapter].find(id=f"api-{name}").find(["table", "p"], class_=["api-table", "api-method"])
+        shown = rows(table) if table is not None and table.name == "table" else []
+        shown = {row["parameter"].lstrip("*"): row.get("meaning", "") for row in shown if row["parameter"] != "returns"}
+        said = docments(thing, full=True, args_kwargs=True) if own else {}
+        # a command's options carry their meaning in `Annotated[..., typer.Option(help='...')]`
+        helps = {key: re.search(r"\bhelp=(['\"])(.*?)\1", str(doc["anno"])) for key, doc in said.items()}
+        expected = {key: doc["docment"] or (helps[key][2] if helps[key] else "") for key, doc in said.items() if key not in ("self", "cls", "return")}
+        assert {k: spaceless(v) for k, v in shown.items()} == {k: spaceless(v) for k, v in expected.items()}, name
+        compared += len(expected)
+    assert compared > 0
+
+
+def test_names_in_backticks_are_links(pages):
+    linked = 0
+    for chapter in CHAPTERS:
+        for code in pages[chapter].select("article p > code, article li > code, article td > code, article p > a > code"):
+            if code.find_parent("details", class_="api") or code.text not in UNIQUE: continue
+            link = code.find_parent("a")
+            assert link is not None, f"{chapter}: `{code.text}` is not a link"
+            page, anchor = urldefrag(link["href"])
+            assert (page.removesuffix(".html") or chapter, anchor) == (UNIQUE[code.text], f"api-{code.text}")
+            linked += 1
+    assert linked > 0
+
+
+def test_contents_of_a_page_are_its_sections(pages):
+    for chapter in CHAPTERS:
+        assert not pages[chapter].select(".bd-sidebar-secondary a[href^='#api-']")
+        headings = [h for c in cells(chapter) if c["cell_type"] == "markdown"
+                    for h in re.findall(r"^##{1,2} ", re.sub(r"^```.*?^```", "", c["source"], flags=re.M | re.S), re.M)]
+        assert len(pages[chapter].select(".bd-sidebar-secondary .page-toc a.nav-link")) == len(headings)
+
+
+def test_local_links_lead_somewhere(site, pages):
+    ids = {name: {tag["id"] for tag in page.select("[id]")} for name, page in pages.items()}
+    for name, page in pages.items():
+        for link in page.select("a[href]"):
+            target, anchor = urldefrag(unquote(link["href"]))
+            if re.match(r"[a-z]+:", target): continue
+            assert not target or (site / target).exists(), f"{name}: {link['href']}"
+            page_name = target.removesuffix(".html") or name
+            if anchor and page_name in ids: assert anchor in ids[page_name], f"{name}: {link['href']}"
+
+
+def test_no_source_link_without_a_line(site):
+    for path in site.glob("*.html"): assert "LNone" not in path.read_text(encoding="utf-8"), path.name
+
+
+# ---- Nothing from elsewhere ----
+
+ELSEWHERE = r"(?:https?:)?//"
+
+
+def test_pages_load_nothing_from_other_hosts(pages):
+    links_only = {"canonical", "index", "search", "next", "prev", "author", "license"}  # rel of <link>s that load nothing
+    for name, page in pages.items():
+        loads = [tag[a] for tag in page.find_all(True) for a in ("src", "srcset", "data", "poster") if tag.has_attr(a)]
+        loads += [link["href"] for link in page.find_all("link") if link.has_attr("href") and not set(link["rel"]) & links_only]
+        loads += [url for tag in page.find_all(True) if tag.has_attr("style") for url in re.findall(r"url\([\"']?([^)]*)", tag["style"])]
+        assert len(loads) > 10, "a page loads at least its scripts and style sheets"
+        assert not [url for url in loads if re.match(ELSEWHERE, url.strip())], name
+        for style in page.find_all("style"): assert not re.search(r"(?:@import|url\()[\s\"']*" + ELSEWHERE, style.text), name
+
+
+def test_style_sheets_load_nothing_from_other_hosts(site):
+    sheets = list(site.rglob("*.css"))
+    assert any(sheet.name == "book.css" for sheet in sheets)
+    for sheet in sheets:
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(?:@import\s*(?:url\()?|url\()\s*[\"']?" + ELSEWHERE, text), sheet.name
+
+
+# ---- MathJax ----
+
+@pytest.fixture
+def fetcher(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("fetch_mathjax")
+
+
+def test_mathjax_is_fetched_once(fetcher, site, monkeypatch):
+    monkeypatch.setenv("PATH", "")  # so that npm cannot be called
+    assert fetcher.fetch() is False  # the build has brought it
+    assert fetcher.digest((site / "_static" / "tex-svg.js").read_bytes()) == fetcher.SHA256
+
+
+def test_mathjax_without_npm_says_what_to_do(fetcher, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RuntimeError, match="npm.*not on the PATH"): fetcher.fetch(tmp_path / "tex-svg.js")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for npm is a shell script")
+@pytest.mark.parametrize("script,message", [
+    ("mkdir -p package/es5; echo evil > package/es5/tex-svg.js; tar czf mathjax.tgz package", "checksum"),
+    ("echo no network >&2; exit 1", "no network")])
+def test_mathjax_that_is_not_the_right_one_is_refused(fetcher, tmp_path, monkeypatch, script, message):
+    (tmp_path / "npm").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "npm").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    target = tmp_path / "kept" / "tex-svg.js"
+    with pytest.raises(RuntimeError, match=message): fetcher.fetch(target)
+    assert not target.exists()
+
+
+# ---- In a browser ----
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_): pass
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver): pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="the browser is driven by selenium: pip install selenium")
+    from selenium.webdriver.chrome.service import Service
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
+                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000",
+                     f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    browser.set_script_timeout(30)
+    yield browser
+    browser.quit()
+
+
+def visit(browser, url):
+    "Open a page anew, with empty logs, and wait until its formulas are drawn."
+    browser.get("about:blank")
+    for log in ("browser", "performance"): browser.get_log(log)
+    browser.get(url)
+    browser.execute_async_script("""const done = arguments[0], tries = performance.now() + 20000;
+        const needed = document.querySelector('script[src*="tex-svg"]');
+        (function wait() {
+          if (!needed || performance.now() > tries) return done();
+          if (window.MathJax && MathJax.startup && MathJax.startup.promise) return MathJax.startup.promise.then(() => done());
+          setTimeout(wait, 50);
+        })();""")
+
+
+def requested(browser) -> list:
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+def wait_for(browser, script, *arguments, seconds=20):
+    from selenium.webdriver.support.ui import WebDriverWait
+    return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(script, *arguments))
+
+
+@pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])
+def test_page_is_whole_and_asks_no_other_host(browser, address, page):
+    visit(browser, f"{address}{page}.html")
+    formulas, drawn, faults = browser.execute_script("""return ['.math', '.math mjx-container > svg', 'mjx-merror, [data-mjx-error]']
+        .map(s => document.querySelectorAll('article ' + s.replaceAll(', ', ', article ')).length)""")
+    assert drawn >= formulas and not faults
+    if page == "01_attention": assert drawn > 5
+    broken = browser.execute_script("return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
+    assert not broken
+    urls = requested(browser)
+    assert any(url.startswith(address) for url in urls), "the log is empty"
+    assert not [url for url in urls if not url.startswith((address, "data:", "blob:", "about:"))]
+    assert not [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_page_fits_a_phone(browser, address, page):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
+    try:
+        visit(browser, f"{address}{page}.html")
+        browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        inner, content = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+        wide = browser.execute_script("""return [...document.querySelectorAll('article :is(p, li, img, h1, h2, h3, summary)')]
+            .filter(e => e.getBoundingClientRect().right > 391 && !e.closest('pre, mjx-container, .pst-scrollable-table-container, .cell_output, div.math'))
+            .map(e => e.textContent.slice(0, 80))""")
+        assert inner == 390 and content <= 390 and not wide, wide
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("name", ["masked_softmax", "MultiHeadAttention"])
+def test_search_finds_a_name(browser, address, name):
+    chapter = UNIQUE[name]
+    visit(browser, f"{address}search.html?q={name}")
+    links = wait_for(browser, """const links = [...document.querySelectorAll('#search-results li a')].map(a => a.href);
+        return links.length && /found|matching/.test(document.querySelector('#search-results').textContent) ? links : null""")
+    assert any(re.search(rf"/{chapter}\.html(?:\?[^#]*)?#api-{name}$", link) for link in links), links
+
+
+def test_link_to_a_name_unfolds_its_block(browser, address):
+    page = f"{address}01_attention.html"
+    is_open = "return document.getElementById('api-masked_softmax').open"
+    visit(browser, page)
+    assert browser.execute_script(is_open) is False
+    visit(browser, f"{page}#api-masked_softmax")
+    assert browser.execute_script(is_open) is True
+
+
+def test_dark_mode_switches_and_stays(browser, address):
+    visit(browser, f"{address}01_attention.html")
+    look = """const light = e => { const [r, g, b] = getComputedStyle(e).color.match(/[\\d.]+/g); return (+r + +g + +b) / 765 };
+        const ground = getComputedStyle(document.documentElement).backgroundColor.match(/[\\d.]+/g);
+        const ofBody = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g);
+        const [r, g, b] = ofBody.length == 4 && +ofBody[3] == 0 ? ground : ofBody;
+        return [document.documentElement.dataset.theme, (+r + +g + +b) / 765, light(document.querySelector('article p:not(.eyebrow)')),
+                light(document.querySelector('article mjx-container svg'))]"""
+
+    def switch_to(theme):
+        "As a reader does it: open the menu, choose."
+        for selector in (".theme-switch-button", f".theme-change-button[data-mode='{theme}']"):
+            next(button for button in browser.find_elements("css selector", selector) if button.is_displayed()).click()
+        browser.execute_async_script("setTimeout(arguments[0], 500)")  # colours fade over
+        return browser.execute_script(look)
+
+    theme, ground, text, formula = switch_to("light")
+    assert theme == "light" and ground > .9 and text < .4 and formula < .4
+    theme, ground, text, formula = switch_to("dark")
+    assert theme == "dark" and ground < .2 and text > .6 and formula > .6
+    visit(browser, f"{address}02_masks.html")
+    assert browser.execute_script(look)[0] == "dark"
