@@ -18,9 +18,9 @@ help: ## list the targets
 copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly (ARGS="--help" lists its options)
 	$(BIN)/annotated-transformer copy-task $(ARGS)
 
-# A file goes to one worker, so that its fixtures are made once; each notebook counts as a file.
+# A file goes to one worker, so that its fixtures are made once; each notebook counts as a file, and the long ones come first.
 test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/01_attention.ipynb for one, NBFLAGS=slow for slow cells too)
-	$(BIN)/python -m pytest -n auto --dist loadfile -v --durations=10 $(TESTS) $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -v --durations=10 $(TESTS) $(ARGS)
 
 docs: $(VENV)/.dev ## build the site into docs/_build/html
 	$(BIN)/python docs/fetch_mathjax.py

@@ -22,7 +22,7 @@ if __name__ == "__main__":
     runs, histories = [], {}
     for task in options.tasks.split(","):
         for seed in map(int, options.seeds.split(",")):
-            result = run_copy_task(CopyTaskConfig.preset(options.preset, task=task, seed=seed), options.device, eval_every=options.eval_every)
+            result = run_copy_task(CopyTaskConfig.preset(options.preset, task=task, seed=seed), options.device, progress=False, eval_every=options.eval_every)
             runs.append(result.metrics)
             histories.setdefault(task, result.history.rows)
             print({name: result.metrics[name] for name in ("task", "seed", "exact_match", "train_seconds", "tokens_per_second")}, flush=True)

@@ -35,24 +35,8 @@ def test_no_free_or_unused_names(folder):
     paths = [ROOT / path for path in repository() if path.parts[0] == folder and path.suffix == ".py"]
     if not paths:
         pytest.skip(f"there is no Python in {folder}/")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "check",
-            "--isolated",
-            "--no-cache",
-            "--select",
-            RULES,
-            "--output-format",
-            "concise",
-            *paths,
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    ruff = f"{sys.executable} -m ruff check --isolated --no-cache --output-format concise --select {RULES}".split()
+    done = subprocess.run([*ruff, *paths], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

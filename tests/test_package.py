@@ -83,7 +83,7 @@ def test_every_requirement_is_pinned_within_its_bounds():
     pins = {}
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            pin = Requirement(line)
+            pin = Requirement(line.partition(" #")[0])
             version = next(iter(pin.specifier))
             assert version.operator == "==", line
             pins.setdefault(canonicalize_name(pin.name), []).append(version.version)

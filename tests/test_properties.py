@@ -1,0 +1,99 @@
+"Claims of the chapters on inputs that nobody chose: hypothesis draws shapes, masks, lengths and sentences."
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from annotated_transformer.attention import ATTENTIONS, reference_attention
+from annotated_transformer.data import EOS, PAD, TASKS, Batch, is_held_out, pair_length, token_batches
+from annotated_transformer.decoding import greedy_decode
+from annotated_transformer.layers import RESIDUALS
+from annotated_transformer.embeddings import POSITIONS
+from annotated_transformer.multi_head import MultiHeadAttention
+from annotated_transformer.objective import cross_entropy, reference_cross_entropy
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+few = settings(max_examples=30, deadline=None)
+size = st.integers(1, 7)
+symbols = st.lists(st.integers(3, 12), min_size=1, max_size=9)
+pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=12)
+
+
+@few
+@given(size, size, size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
+def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, density):
+    torch.manual_seed(seed)
+    query, key, value = torch.randn(b, h, q, d_k), torch.randn(b, h, k, d_k), torch.randn(b, h, k, d_v)
+    mask = torch.rand(b, 1, q, k) < density # density 0 masks everything
+    expected = reference_attention(query, key, value, mask)
+    assert expected.isfinite().all()
+    for name, attention in ATTENTIONS.items():
+        assert torch.allclose(attention(query, key, value, mask), expected, rtol=0, atol=1e-5), name
+
+
+@few
+@given(size, size, size, size, st.integers(0, 2**31))
+def test_projecting_at_once_equals_projecting_apart(n_heads, d_k, d_v, length, seed):
+    torch.manual_seed(seed)
+    mha = MultiHeadAttention(6, n_heads, d_k, d_v, bias=True)
+    x = torch.randn(2, length, 6)
+    assert torch.allclose(mha(x, x, x), mha(x, x.clone(), x.clone()), rtol=0, atol=1e-5)
+
+
+@few
+@given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(sorted(RESIDUALS)))
+def test_padding_never_changes_a_prediction(sentences, positions, norm):
+    torch.manual_seed(0)
+    config = TransformerConfig(vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, positions=positions, norm=norm, dropout=0.0)
+    model = Transformer(config).eval()
+    batch = Batch.from_pairs(sentences)
+    logits = model(batch.src, batch.tgt_in)
+    for i, pair in enumerate(sentences):
+        alone = Batch.from_pairs([pair])
+        assert torch.allclose(model(alone.src, alone.tgt_in)[0], logits[i, : alone.tgt_in.shape[1]], rtol=0, atol=1e-4)
+
+
+@few
+@given(pairs)
+def test_a_batch_decodes_to_what_its_members_decode_to(sentences):
+    torch.manual_seed(1)
+    model = Transformer(TransformerConfig(vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, dropout=0.0)).double().eval()
+    together = greedy_decode(model, Batch.from_pairs(sentences).src, max_len=6)
+    for i, pair in enumerate(sentences):
+        assert greedy_decode(model, Batch.from_pairs([pair]).src, max_len=6).lists() == together.lists()[i : i + 1]
+
+
+@few
+@given(pairs)
+def test_a_batch_keeps_every_token_once(sentences):
+    batch = Batch.from_pairs(sentences)
+    for i, (source, target) in enumerate(sentences):
+        assert [t for t in batch.src[i].tolist() if t != PAD] == [*source, EOS]
+        assert [t for t in batch.tgt_out[i].tolist() if t != PAD] == [*target, EOS]
+    assert batch.n_tokens == (batch.tgt_out != PAD).sum() == (batch.tgt_in != PAD).sum()
+
+
+@few
+@given(pairs, st.integers(10, 60), st.integers(0, 99))
+def test_every_sentence_appears_once_per_epoch(sentences, budget, seed):
+    batches = list(token_batches(sentences, budget, seed))
+    assert sorted(pair for batch in batches for pair in batch) == sorted(sentences)
+    assert all(len(batch) * max(map(pair_length, batch)) <= budget for batch in batches)
+
+
+@few
+@given(st.lists(st.integers(3, 1000), min_size=1, max_size=64))
+def test_tasks_keep_symbols_and_sides(ids):
+    for task in TASKS.values():
+        assert sorted(task(ids)) == sorted(ids)
+    assert TASKS["reverse"](TASKS["reverse"](ids)) == ids
+    assert is_held_out(ids) == is_held_out(tuple(ids))
+
+
+@few
+@given(size, st.integers(3, 9), st.floats(0, 0.9), st.integers(0, 2**31))
+def test_the_fused_loss_equals_the_formula(length, vocab_size, smoothing, seed):
+    torch.manual_seed(seed)
+    logits = 5 * torch.randn(2, length, vocab_size, dtype=torch.float64)
+    targets = torch.randint(0, vocab_size, (2, length))
+    assert torch.allclose(cross_entropy(logits, targets, smoothing), reference_cross_entropy(logits, targets, smoothing))
