@@ -6,7 +6,8 @@ VENV ?= .venv
 ARGS ?=
 TESTS ?= nbs tests
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# setuptools warns of every editable install
+PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check -q
 PINS := settings.ini setup.py constraints.txt
 
 .DEFAULT_GOAL := help

@@ -29,12 +29,12 @@ def dot_product_scores(query:Tensor, # *batch Q Dk
 def scaled_dot_product_scores(query:Tensor, # *batch Q Dk
                               key:Tensor, # *batch K Dk
                              ) -> Tensor: # *batch Q K
-    "Dot products divided by the root of d_k, so that their spread does not grow with it. Source: section 3.2.1."
+    "Dot products divided by the root of d_k; their spread does not grow with it. Source: section 3.2.1."
     return dot_product_scores(query, key) / query.shape[-1]**0.5
 
 # %% ../nbs/01_attention.ipynb #generalscores
 class GeneralScores(nn.Module):
-    "Bilinear compatibility of queries and keys of different widths. Source: Luong et al. 2015, 'general'."
+    "Bilinear scores of queries and keys of different widths. Source: Luong et al. 2015, 'general'."
     def __init__(self,
                  d_query:int, # width of a query
                  d_key:int, # width of a key
@@ -62,12 +62,13 @@ class AdditiveScores(nn.Module):
     def forward(self, query:Tensor, # *batch Q d_query
                 key:Tensor, # *batch K d_key
                ) -> Tensor: # *batch Q K
-        pairs = self.of_query(query)[..., :, None, :] + self.of_key(key)[..., None, :, :] # *batch Q K d_hidden
+        pairs = (self.of_query(query)[..., :, None, :]
+                 + self.of_key(key)[..., None, :, :]) # *batch Q K d_hidden
         return self.score(pairs.tanh()).squeeze(-1)
 
 # %% ../nbs/01_attention.ipynb #locationscores
 class LocationScores(nn.Module):
-    "Scores from the query and the place alone; the keys' content is not read. Source: Luong et al. 2015, 'location'."
+    "Scores from query and place alone, not the keys' content. Source: Luong et al. 2015, 'location'."
     def __init__(self,
                  d_query:int, # width of a query
                  max_len:int, # keys at the most
@@ -79,7 +80,8 @@ class LocationScores(nn.Module):
     def forward(self, query:Tensor, # *batch Q d_query
                 key:Tensor, # *batch K Dk, only K is used
                ) -> Tensor: # *batch Q K
-        if key.shape[-2] > self.max_len: raise refusal('key', tuple(key.shape), f'at most max_len = {self.max_len} keys')
+        if key.shape[-2] > self.max_len:
+            raise refusal('key', tuple(key.shape), f'at most max_len = {self.max_len} keys')
         return self.places(query)[..., :key.shape[-2]]
 
 # %% ../nbs/01_attention.ipynb #cosine-scores
@@ -114,7 +116,7 @@ def reference_attention(query:Tensor, # *batch Q Dk
                         mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
                         dropout:float=0.0, # probability of dropping a weight, now
                        ) -> Tensor: # *batch Q Dv
-    "Scaled dot-product attention, written as the formula. Source: equation 1. Differs: masked rows, optional dropout."
+    "Scaled dot-product attention by the formula. Source: equation 1. Differs: masked rows, dropout."
     weights = attention_weights(query, key, mask)
     return F.dropout(weights, dropout) @ value
 
@@ -129,12 +131,15 @@ def check_attention(query:Tensor, # *batch Q Dk
     if len(shapes['query']) < 2: raise refusal('query', shapes['query'], 'at least two axes, Q Dk')
     *batch, n_queries, d_k = shapes['query']
     *batch_of_key, n_keys, d_key = shapes['key']
-    if (batch_of_key, d_key) != (batch, d_k): raise refusal('key', shapes['key'], f'{(*batch, "K", d_k)} to fit the query')
-    if shapes['value'][:-1] != shapes['key'][:-1]: raise refusal('value', shapes['value'], f'{(*batch, n_keys, "Dv")} to fit the key')
+    if (batch_of_key, d_key) != (batch, d_k):
+        raise refusal('key', shapes['key'], f'{(*batch, "K", d_k)} to fit the query')
+    if shapes['value'][:-1] != shapes['key'][:-1]:
+        raise refusal('value', shapes['value'], f'{(*batch, n_keys, "Dv")} to fit the key')
     if mask is None: return
     if mask.dtype != torch.bool: raise refusal('mask', mask.dtype, 'torch.bool, where True = may attend')
     scores = (*batch, n_queries, n_keys)
-    fits = 2 <= mask.ndim <= len(scores) and all(m in (1, s) for m, s in zip(mask.shape[::-1], scores[::-1]))
+    fits = (2 <= mask.ndim <= len(scores)
+            and all(m in (1, s) for m, s in zip(mask.shape[::-1], scores[::-1])))
     if not fits: raise refusal('mask', tuple(mask.shape), f'two axes or more that broadcast to {scores}')
 
 # %% ../nbs/01_attention.ipynb #fused-attention
@@ -144,17 +149,18 @@ def fused_attention(query:Tensor, # *batch Q Dk
                     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
                     dropout:float=0.0, # probability of dropping a weight, now
                    ) -> Tensor: # *batch Q Dv
-    "Scaled dot-product attention by PyTorch's fused kernel: `reference_attention`, faster and in less memory."
+    "`reference_attention` by PyTorch's fused kernel, faster and in less memory."
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 # %% ../nbs/01_attention.ipynb #scaled-dot-product-attention
-Attention = Callable[[Tensor, Tensor, Tensor, Tensor|None, float], Tensor] # (query, key, value, mask, dropout) -> output
+Attention = Callable[[Tensor, Tensor, Tensor, Tensor|None, float], # query, key, value, mask, dropout
+                     Tensor] # output
 ATTENTIONS: dict[str, Attention] = {'reference': reference_attention, 'fused': fused_attention}
 
 def scaled_dot_product_attention(query:Tensor, # *batch Q Dk
                                  key:Tensor, # *batch K Dk
                                  value:Tensor, # *batch K Dv
-                                 mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
+                                 mask:Tensor|None=None, # broadcastable to *batch Q K; True = may attend
                                  dropout:float=0.0, # probability of dropping a weight, in [0, 1)
                                  attention:Attention=fused_attention, # who computes it
                                 ) -> Tensor: # *batch Q Dv

@@ -46,7 +46,7 @@ def report(result:CopyTaskResult, # a finished run
 def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
               preset:Annotated[str, typer.Option(help='Sizes of data and model: tiny (two CPU cores, under a minute) or base (the paper\'s model, for a GPU).')]='tiny',
               seed:Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]=0,
-              steps:Annotated[Optional[int], typer.Option(help='Updates of the weights [default: the preset\'s: 800 or 6000].')]=None,
+              steps:Annotated[Optional[int], typer.Option(help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
               heldout:Annotated[Optional[int], typer.Option(help='Held-out sequences decoded at the end [default: 10000].')]=None,
               device:Annotated[str, typer.Option(help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]='auto',
               out:Annotated[Optional[Path], typer.Option(help='Folder for the results [default: runs/TASK].')]=None):

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .config import Config, check_choice, check_sizes
+from .config import Config, check_choice, check_sizes, refusal
 from .data import FIRST_SYMBOL, TASKS, Batch, stream_batches, synthetic_pairs
 from .decoding import greedy_decode
 from .multi_head import recorded_attention
@@ -24,7 +24,7 @@ from .transformer import Transformer, TransformerConfig, count_parameters, save_
 
 # %% auto #0
 __all__ = ['CopyTaskConfig', 'decode_pairs', 'exact_match', 'held_out_pairs', 'CopyTaskResult', 'describe_device',
-           'run_copy_task', 'cross_attention', 'attention_picture', 'save_run']
+           'run_copy_task', 'run_metrics', 'cross_attention', 'attention_picture', 'save_run']
 
 # %% ../nbs/12_copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class CopyTaskConfig(Config):
     n_heldout: int = 10_000 # sequences decoded at the end
     model: str = 'tiny' # preset of `TransformerConfig`
     batch_size: int = 128 # sequences per step
-    steps: int = 800 # updates of the weights
-    lr: float = 2e-3 # peak learning rate
+    steps: int = 600 # updates of the weights
+    lr: float = 3e-3 # peak learning rate
     warmup_steps: int = 100 # steps up to the peak
     seed: int = 0 # of weights, data and dropout
-    presets = {'tiny': {}, 'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256, steps=6000, lr=7e-4, warmup_steps=1000)}
+    presets = {'tiny': {}, 'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
+                                        steps=6000, lr=7e-4, warmup_steps=1000)}
 
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
@@ -65,7 +66,8 @@ def decode_pairs(model:nn.Module, # in evaluation mode
                 ) -> list: # of lists of ids, one for each pair
     "What the model writes for each source, greedily."
     device = next(model.parameters()).device
-    decoded = (greedy_decode(model, batch.src.to(device), max_len + 2) for batch in stream_batches(pairs, batch_size))
+    batches = stream_batches(pairs, batch_size)
+    decoded = (greedy_decode(model, batch.src.to(device), max_len + 2) for batch in batches)
     return [ids for batch in decoded for ids in batch.lists()]
 
 def exact_match(written:list, # of lists of ids, as decoded
@@ -82,7 +84,7 @@ def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
     for source, target in islice(config.pairs(held_out=True), 20*config.n_heldout):
         different.setdefault(tuple(source), (source, target))
         if len(different) == config.n_heldout: return list(different.values())
-    raise ValueError(f'n_heldout: got {config.n_heldout}, but there are only about {len(different)} different sequences')
+    raise refusal('n_heldout', config.n_heldout, f'at most {len(different)}: there are hardly more different sequences')
 
 # %% ../nbs/12_copy_task.ipynb #copytaskresult
 @dataclass
@@ -98,27 +100,40 @@ class CopyTaskResult:
 def describe_device(device:torch.device, # cpu, cuda, mps
                    ) -> str:
     "The device in words: the GPU's name, or the processor's."
-    return torch.cuda.get_device_name(device) if device.type == 'cuda' else f'{device.type}, {platform.machine()}, {torch.get_num_threads()} threads'
+    if device.type == 'cuda': return torch.cuda.get_device_name(device)
+    return f'{device.type}, {platform.machine()}, {torch.get_num_threads()} threads'
 
 # %% ../nbs/12_copy_task.ipynb #run-copy-task
 def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                   device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
                   progress:bool=True, # show a bar
                   build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
-                  eval_every:int=0, # steps between measurements of exact match on 500 sequences; 0 means none
+                  eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
                  ) -> CopyTaskResult:
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    measure = lambda model: dict(exact_match=exact_match(decode_pairs(model, pairs[:500], config.max_len), pairs[:500]))
-    history = train(model, stream_batches(config.pairs(), config.batch_size), config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, progress=progress)
+    few = pairs[:500]
+    measure = lambda model: dict(exact_match=exact_match(decode_pairs(model, few, config.max_len), few))
+    history = train(model, stream_batches(config.pairs(), config.batch_size),
+                    config.training().replace(eval_every=eval_every), measure if eval_every else None, progress=progress)
     written = decode_pairs(model, pairs, config.max_len)
-    metrics = dict(task=config.task, exact_match=exact_match(written, pairs), n_heldout=len(pairs), steps=history.column('loss')[0][-1],
-                   train_seconds=round(history.seconds, 2), tokens_per_second=round(history.n_tokens/history.seconds), parameters=count_parameters(model),
-                   device=describe_device(device), torch=torch.__version__, seed=config.seed, config=config.to_dict())
-    return CopyTaskResult(config, model, history, metrics, pairs, written)
+    return CopyTaskResult(config, model, history, run_metrics(config, model, history, exact_match(written, pairs)), pairs, written)
+
+# %% ../nbs/12_copy_task.ipynb #run-metrics
+def run_metrics(config:CopyTaskConfig, # what was asked for
+                model:nn.Module, # trained
+                history:History, # of its training
+                exact:float, # exact match on the held-out sequences
+               ) -> dict: # plain values, fit for JSON
+    "What was done, on what, how fast and how well; times in seconds."
+    return dict(task=config.task, exact_match=exact, n_heldout=config.n_heldout,
+                steps=max(history.column('loss')[0], default=0), interrupted=history.interrupted,
+                train_seconds=round(history.seconds, 2), parameters=count_parameters(model),
+                tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
+                device=describe_device(next(model.parameters()).device), torch=torch.__version__,
+                seed=config.seed, config=config.to_dict())
 
 # %% ../nbs/12_copy_task.ipynb #cross-attention
 @torch.no_grad()
@@ -130,7 +145,8 @@ def cross_attention(model:nn.Module, # in evaluation mode
     batch = Batch.from_pairs([(source, target)]).to(next(model.parameters()).device)
     with recorded_attention(model) as records: model(batch.src, batch.tgt_in)
     layers = [weights[0][0] for name, weights in records.items() if 'cross_attention' in name] # H T S each
-    return {f'layer {l+1}, head {h+1}': head for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}
+    return {f'layer {l+1}, head {h+1}': head
+            for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}
 
 # %% ../nbs/12_copy_task.ipynb #attention-picture
 def attention_picture(result:CopyTaskResult, # a run
@@ -140,7 +156,8 @@ def attention_picture(result:CopyTaskResult, # a run
     from annotated_transformer import plotting # only here, so that the library imports with torch alone
     source, written = result.pairs[index][0], result.written[index]
     maps = cross_attention(result.model, source, written)
-    return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'], xlabel='source', ylabel='written', limits=(0, 1), size=(2.6, 2.4))
+    return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'], xlabel='source', ylabel='written',
+                             limits=(0, 1), size=(2.6, 2.4))
 
 # %% ../nbs/12_copy_task.ipynb #save-run
 def save_run(result:CopyTaskResult, # a run
@@ -151,6 +168,7 @@ def save_run(result:CopyTaskResult, # a run
     folder = save_model(result.model, folder)
     (folder/'metrics.json').write_text(json.dumps(result.metrics, indent=2) + '\n')
     result.history.save(folder/'history.csv')
-    plotting.curves({'training': result.history.column('loss')}, ylabel='loss, nats per token', logy=True).save(folder/'loss.png')
+    loss = plotting.curves({'training': result.history.column('loss')}, ylabel='loss, nats per token', logy=True)
+    loss.save(folder/'loss.png')
     attention_picture(result).save(folder/'attention.png')
     return folder

@@ -23,7 +23,7 @@ def smoothed_targets(targets:Tensor, # *batch, ids
                      pad_id:int=0, # gets no probability; its own rows are zero
                      dtype:torch.dtype=torch.float32, # of the result
                     ) -> Tensor: # *batch V, rows sum to 1, or to 0 where the target is PAD
-    "The distribution that the model should predict. Source: section 5.4. Differs: nothing is given to PAD."
+    "The distribution the model should predict. Source: section 5.4. Differs: nothing is given to PAD."
     check_probabilities(smoothing=smoothing)
     if not 0 <= pad_id < vocab_size: raise refusal('pad_id', pad_id, f'an id from 0 to {vocab_size - 1}')
     wanted = (1 - smoothing)*F.one_hot(targets, vocab_size).to(dtype) + smoothing/(vocab_size - 1)
@@ -46,14 +46,17 @@ def cross_entropy(logits:Tensor, # *batch V
                   smoothing:float=0.0, # epsilon, probability
                   pad_id:int=0, # places with this target cost nothing
                  ) -> Tensor: # scalar, nats, summed over places
-    "Cross-entropy with smoothed targets by PyTorch's kernel: `reference_cross_entropy`, without the table of targets."
+    "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
-    if logits.shape[:-1] != targets.shape: raise refusal('targets', tuple(targets.shape), f'{tuple(logits.shape[:-1])}, a target for each place')
+    if logits.shape[:-1] != targets.shape:
+        raise refusal('targets', tuple(targets.shape),
+                      f'{tuple(logits.shape[:-1])}, a target for each place')
     vocab_size = logits.shape[-1]
     theirs = smoothing*vocab_size / (vocab_size - 1 + smoothing)
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
     weight[pad_id] = 0
-    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight, ignore_index=pad_id, reduction='sum', label_smoothing=theirs)
+    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight, ignore_index=pad_id,
+                           reduction='sum', label_smoothing=theirs)
     return loss / (1 - theirs/vocab_size)
 
 # %% ../nbs/08_objective.ipynb #least-loss

@@ -119,9 +119,10 @@ def bars(groups:dict, # member -> its values, one for each label
          labels, # what stands under each group of bars
          ylabel:str='', # what goes up
          title:str='', # over the picture
+         size:tuple=(6.0, 3.2), # width and height, inches
         ) -> Picture:
     "Grouped vertical bars."
-    picture, (ax,) = panels(1, size=(6.0, 3.2))
+    picture, (ax,) = panels(1, size=size)
     width = .8/len(groups)
     for i, (member, values) in enumerate(groups.items()):
         ax.bar([x + i*width for x in range(len(labels))], [float(v) for v in values], width, label=member, align='edge')

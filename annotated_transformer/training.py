@@ -27,7 +27,7 @@ __all__ = ['PRECISIONS', 'TrainConfig', 'pick_device', 'autocast', 'sequence_los
            'step_batches', 'progress_bar', 'check_finite', 'train']
 
 # %% ../nbs/10_training.ipynb #trainconfig
-PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None} # auto: bfloat16 on CUDA
+PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None} # auto: bf16 on CUDA
 
 @dataclass(frozen=True)
 class TrainConfig(Config):
@@ -45,10 +45,11 @@ class TrainConfig(Config):
     precision: str = 'auto' # see `PRECISIONS`
     compile: bool = False # translate the model with torch.compile first
     seed: int = 0 # of dropout
-    presets = {'default': {}, 'paper': dict(steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000, schedule='inverse_sqrt', label_smoothing=0.1)}
+    presets = {'default': {}, 'paper': dict(steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000,
+                                            schedule='inverse_sqrt', label_smoothing=0.1)}
 
     def __post_init__(self):
-        check_sizes(**{name: getattr(self, name) for name in ('steps', 'warmup_steps', 'accumulate', 'log_every')})
+        check_sizes(**{n: vars(self)[n] for n in ('steps', 'warmup_steps', 'accumulate', 'log_every')})
         check_probabilities(label_smoothing=self.label_smoothing)
         check_choice('schedule', self.schedule, SCHEDULES)
         check_choice('precision', self.precision, PRECISIONS)
@@ -58,17 +59,20 @@ class TrainConfig(Config):
     def learning_rate(self, step:int) -> float: # of a step, counted from 1
         return self.lr * SCHEDULES[self.schedule](step, self.warmup_steps, self.steps)
 
-    def is_due(self, step:int, every:int) -> bool: # whether something that happens `every` so many steps, and at the end, happens now
+    def is_due(self, step:int, every:int) -> bool: # True once in `every` steps, and at the end
         return step == self.steps or every > 0 and step % every == 0
 
 # %% ../nbs/10_training.ipynb #pick-device
 def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
                ) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` for one that is not there."
-    available = {'cuda': torch.cuda.is_available(), 'mps': torch.backends.mps.is_available(), 'cpu': True}
+    available = {'cuda': torch.cuda.is_available(), 'mps': torch.backends.mps.is_available(),
+                 'cpu': True}
     if name == 'auto': return torch.device(next(kind for kind, there in available.items() if there))
     check_choice('device', name.split(':')[0], available)
-    if not available[name.split(':')[0]]: raise refusal('device', name, f'one that is there: {", ".join(k for k, there in available.items() if there)}')
+    if not available[name.split(':')[0]]:
+        found = ', '.join(kind for kind, there in available.items() if there)
+        raise refusal('device', name, f'one that is there: {found}')
     return torch.device(name)
 
 def autocast(device:torch.device, # where the model is
@@ -99,7 +103,8 @@ def train_step(model:nn.Module, # in training mode
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
-        with autocast(device, config.precision): loss = loss_of(model, batch.to(device), config.label_smoothing) / n_tokens
+        with autocast(device, config.precision):
+            loss = loss_of(model, batch.to(device), config.label_smoothing) / n_tokens
         loss.backward()
         total += loss.detach()
     norm = clip_gradients(model.parameters(), config.clip_norm)
@@ -122,7 +127,8 @@ class History:
                               tokens_per_second=self.n_tokens/seconds))
 
     def column(self, name:str) -> tuple[list, list]: # steps and values, of the rows that have `name`
-        return [row['step'] for row in self.rows if name in row], [row[name] for row in self.rows if name in row]
+        rows = [row for row in self.rows if name in row]
+        return [row['step'] for row in rows], [row[name] for row in rows]
 
     def save(self, path): # a file ending in .csv
         "Write all rows as comma-separated values; what a row has not stays empty."
@@ -149,7 +155,8 @@ def evaluate(model:nn.Module, # (source ids, target ids) -> logits
         n_tokens += batch.n_tokens
     model.train(mode)
     if not n_tokens: raise refusal('batches', 'none', 'at least one batch')
-    return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens), token_accuracy=correct/n_tokens)
+    return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
+                token_accuracy=correct/n_tokens)
 
 # %% ../nbs/10_training.ipynb #step-batches
 def step_batches(batches:Iterable, # of `Batch`
@@ -160,7 +167,8 @@ def step_batches(batches:Iterable, # of `Batch`
     for step in range(1, config.steps + 1):
         group = list(islice(batches, config.accumulate))
         if len(group) < config.accumulate:
-            raise refusal('batches', f'an end before step {step}', f'enough for {config.steps} steps of {config.accumulate}')
+            raise refusal('batches', f'an end before step {step}',
+                          f'enough for {config.steps} steps of {config.accumulate}')
         yield group
 
 # %% ../nbs/10_training.ipynb #progress-bar
@@ -178,14 +186,16 @@ def check_finite(loss:float, # nats
                  config:TrainConfig, # for the advice
                 ):
     "Stop a run that has gone wrong, with a `FloatingPointError`."
-    if not loss < float('inf'): raise FloatingPointError(f'the loss is {loss} at step {step}; try a smaller lr (now {config.lr}) or clip_norm (now {config.clip_norm})')
+    if not loss < float('inf'):
+        raise FloatingPointError(f'the loss is {loss} at step {step}; try a smaller lr '
+                                 f'(now {config.lr}) or clip_norm (now {config.clip_norm})')
 
 # %% ../nbs/10_training.ipynb #train
 def train(model:nn.Module, # on its device; changed in place, and left in evaluation mode
           batches:Iterable, # of `Batch`, at least steps * accumulate of them
           config:TrainConfig=TrainConfig(), # steps, rates, precision
           evaluation:Callable[[nn.Module], dict]|None=None, # model -> numbers by name, for the history
-          checkpoint:Callable[[nn.Module], object]|None=None, # called with the model at the end, or after Ctrl-C
+          checkpoint:Callable[[nn.Module], object]|None=None, # gets the model at the end or after Ctrl-C
           loss_of:Callable=sequence_loss, # (model, batch, label_smoothing) -> summed loss
           progress:bool=True, # show a bar
          ) -> History:
@@ -203,8 +213,8 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
                     history.note(step, float(loss), float(norm), config, time.perf_counter() - started)
                     bar.set_postfix(loss=f'{float(loss):.4f}')
                 if evaluation and config.is_due(step, config.eval_every):
-                    paused = time.perf_counter()
-                    history.rows.append(dict(step=step, **{f'eval_{name}': value for name, value in evaluation(model.eval()).items()}))
+                    paused, found = time.perf_counter(), evaluation(model.eval())
+                    history.rows.append(dict(step=step, **{f'eval_{k}': v for k, v in found.items()}))
                     started += time.perf_counter() - paused
                 bar.update()
         except KeyboardInterrupt: history.interrupted = True
