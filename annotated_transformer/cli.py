@@ -12,7 +12,8 @@ from typing import Annotated, Optional
 try:
     import typer
 except ImportError as error:
-    raise ImportError('the command annotated-transformer is built with typer, which is missing: pip install typer') from error
+    raise ImportError('the command annotated-transformer is built with typer, '
+                      'which is missing: pip install typer') from error
 
 from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
 
@@ -20,11 +21,12 @@ from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
 __all__ = ['app', 'program', 'main', 'report', 'copy_task']
 
 # %% ../nbs/91_cli.ipynb #program
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  rich_markup_mode=None)
 
 @app.callback()
 def program():
-    "The Transformer of 'Attention Is All You Need', as a tested library. Each command explains itself with --help."
+    "The Transformer of 'Attention Is All You Need', as a tested library. Each command has a --help."
 
 def main():
     "What the installed command `annotated-transformer` runs."
@@ -35,26 +37,39 @@ def report(result:CopyTaskResult, # a finished run
            n_examples:int=5, # sequences to show
           ) -> str: # lines of text
     "Examples and numbers of a run, for a terminal."
-    examples = sorted(zip(result.pairs, result.written), key=lambda e: e[1] == e[0][1])[:n_examples] # False before True
-    lines = [f'{"right" if ids == target else "WRONG"}   {" ".join(map(str, source))}  ->  {" ".join(map(str, ids))}' for (source, target), ids in examples]
+    examples = sorted(zip(result.pairs, result.written),
+                      key=lambda e: e[1] == e[0][1])[:n_examples] # False before True
+    lines = [f'{"right" if ids == target else "WRONG"}   {" ".join(map(str, source))}'
+             f'  ->  {" ".join(map(str, ids))}' for (source, target), ids in examples]
     m = result.metrics
-    return '\n'.join([*lines, '', f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, {m["tokens_per_second"]:,} tokens/s, '
-                      f'{m["parameters"]:,} parameters, on {m["device"]}', f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
+    return '\n'.join([
+        *lines, '',
+        f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, '
+        f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on {m["device"]}',
+        f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
 
 # %% ../nbs/91_cli.ipynb #copy-task-2
 @app.command('copy-task')
 def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
-              preset:Annotated[str, typer.Option(help='Sizes of data and model: tiny (two CPU cores, under a minute) or base (the paper\'s model, for a GPU).')]='tiny',
+              preset:Annotated[str, typer.Option(
+                  help='Sizes of data and model: tiny (two CPU cores, under a minute) '
+                       'or base (the paper\'s model, for a GPU).')]='tiny',
               seed:Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]=0,
-              steps:Annotated[Optional[int], typer.Option(help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
-              heldout:Annotated[Optional[int], typer.Option(help='Held-out sequences decoded at the end [default: 10000].')]=None,
-              device:Annotated[str, typer.Option(help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]='auto',
-              out:Annotated[Optional[Path], typer.Option(help='Folder for the results [default: runs/TASK].')]=None):
-    "Train a Transformer to copy, reverse or sort sequences, and count exact matches on sequences it never saw."
+              steps:Annotated[Optional[int], typer.Option(
+                  help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
+              heldout:Annotated[Optional[int], typer.Option(
+                  help='Held-out sequences decoded at the end [default: 10000].')]=None,
+              device:Annotated[str, typer.Option(
+                  help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]='auto',
+              out:Annotated[Optional[Path], typer.Option(
+                  help='Folder for the results [default: runs/TASK].')]=None):
+    "Train a Transformer to copy, reverse or sort sequences; count exact matches on those it never saw."
     given = dict(task=task, seed=seed, steps=steps, n_heldout=heldout)
     try:
-        config = CopyTaskConfig.preset(preset, **{name: value for name, value in given.items() if value is not None})
-        result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar into files and pipes
+        changes = {name: value for name, value in given.items() if value is not None}
+        config = CopyTaskConfig.preset(preset, **changes)
+        result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar in files and pipes
     except ValueError as error: raise typer.BadParameter(str(error)) from error
     folder = save_run(result, out or Path('runs')/task)
-    typer.echo(f'{report(result)}\nwritten to {folder}: ' + ', '.join(sorted(file.name for file in folder.iterdir())))
+    files = ', '.join(sorted(file.name for file in folder.iterdir()))
+    typer.echo(f'{report(result)}\nwritten to {folder}: {files}')

@@ -65,7 +65,8 @@ class Config:
     @classmethod
     def from_dict(cls, values:dict): # option -> value; what is missing keeps its default
         "A configuration from plain values. Raises `ValueError` for an unknown option."
-        for name in values: check_choice(f'{cls.__name__} option', name, [field.name for field in fields(cls)])
+        for name in values:
+            check_choice(f'{cls.__name__} option', name, [field.name for field in fields(cls)])
         return cls(**values)
 
     @classmethod

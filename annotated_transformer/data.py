@@ -30,7 +30,8 @@ def pad(sequences:list, # of lists of ids, of any lengths
        ) -> Tensor: # B L, L the longest length
     "Sequences as one rectangle, filled up on the right."
     longest = max(map(len, sequences))
-    return torch.tensor([list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences], dtype=torch.long)
+    filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
+    return torch.tensor(filled, dtype=torch.long)
 
 # %% ../nbs/07_data.ipynb #batch
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Batch:
     @classmethod
     def from_pairs(cls, pairs:list, # of (source ids, target ids), without special tokens
                   ) -> Batch:
-        "Add BOS and EOS, shift and pad. Raises `ValueError` for empty sources, and for PAD inside a sequence."
+        "Add BOS and EOS, shift and pad. Raises `ValueError` for empty sources and PAD in a sequence."
         check_pairs(pairs)
         return cls(src=pad([[*src, EOS] for src, _ in pairs]),
                    tgt_in=pad([[BOS, *tgt] for _, tgt in pairs]),
@@ -55,7 +56,8 @@ class Batch:
 
     def to(self, device) -> Batch: # torch.device or its name
         "The same batch on another device."
-        return Batch(*(x.to(device, non_blocking=True) for x in (self.src, self.tgt_in, self.tgt_out)), self.n_tokens)
+        moved = (x.to(device, non_blocking=True) for x in (self.src, self.tgt_in, self.tgt_out))
+        return Batch(*moved, self.n_tokens)
 
 # %% ../nbs/07_data.ipynb #check-pairs
 def check_pairs(pairs:list, # of (source ids, target ids)
@@ -65,7 +67,8 @@ def check_pairs(pairs:list, # of (source ids, target ids)
     for i, (src, tgt) in enumerate(pairs):
         if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
         for side, ids in (('source', src), ('target', tgt)):
-            if ids and min(ids) <= PAD: raise refusal(f'{side} of pair {i}', min(ids), f'ids above PAD = {PAD}')
+            if ids and min(ids) <= PAD:
+                raise refusal(f'{side} of pair {i}', min(ids), f'ids above PAD = {PAD}')
 
 # %% ../nbs/07_data.ipynb #pair-length
 def pair_length(pair, # (source ids, target ids)
@@ -80,7 +83,8 @@ def token_batches(pairs:list, # of (source ids, target ids)
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
     order = sorted(shuffled.sample(pairs, len(pairs)), key=pair_length)
-    if order and pair_length(order[-1]) > max_tokens: raise refusal('max_tokens', max_tokens, f'at least {pair_length(order[-1])}, the longest pair')
+    if order and pair_length(order[-1]) > max_tokens:
+        raise refusal('max_tokens', max_tokens, f'at least {pair_length(order[-1])}, the longest pair')
     batches = [[]]
     for pair in order:
         if (len(batches[-1]) + 1) * pair_length(pair) > max_tokens: batches.append([])
@@ -118,7 +122,7 @@ def synthetic_pairs(task:str='copy', # see `TASKS`
                     seed:int=0, # of the random numbers
                     held_out:bool=False, # sequences for testing instead of training
                    ) -> Iterator[tuple[list, list]]: # (source ids, target ids), without end
-    "Random sequences and what the task makes of them. Raises `ValueError` for unknown tasks and empty ranges."
+    "Random sequences and the task's answers. Raises `ValueError` for unknown tasks and empty ranges."
     check_choice('task', task, TASKS)
     check_sizes(n_symbols=n_symbols, min_len=min_len, max_len=max_len)
     if min_len > max_len: raise refusal('min_len', min_len, f'at most max_len = {max_len}')

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from .config import check_sizes
-from .data import BOS, EOS, PAD
+from .data import BOS, EOS, PAD, stream_batches
 
 # %% auto #0
-__all__ = ['Decoded', 'greedy_decode']
+__all__ = ['Decoded', 'greedy_decode', 'decode_lists']
 
 # %% ../nbs/11_decoding.ipynb #decoded
 @dataclass(frozen=True)
@@ -38,11 +38,12 @@ def greedy_decode(model:nn.Module, # with `encode`, `decode` and `logits`, in ev
                   eos_id:int=EOS, # ends every target
                   pad_id:int=PAD, # fills up finished rows
                  ) -> Decoded:
-    "Write the most probable token until each row has ended. Source: section 3; the limit is that of 6.1."
+    "Write the most probable token until each row has ended. Source: section 3; the limit is from 6.1."
     check_sizes(**({} if max_len is None else dict(max_len=max_len)))
     encoded = model.encode(src)
     ids = torch.full((len(src), 1), bos_id, device=src.device)
-    scores, lengths = torch.zeros(len(src), device=src.device), torch.zeros(len(src), dtype=torch.long, device=src.device)
+    scores = torch.zeros(len(src), device=src.device)
+    lengths = torch.zeros_like(scores, dtype=torch.long)
     finished = lengths > 0
     for _ in range(max_len or src.shape[1] + 50):
         log_probs = model.logits(model.decode(ids, *encoded)[:, -1]).float().log_softmax(-1)
@@ -53,3 +54,15 @@ def greedy_decode(model:nn.Module, # with `encode`, `decode` and `logits`, in ev
         finished |= token == eos_id
         if finished.all(): break
     return Decoded(ids[:, 1:], lengths, scores)
+
+# %% ../nbs/11_decoding.ipynb #decode-lists
+def decode_lists(model:nn.Module, # with `encode`, `decode` and `logits`, in evaluation mode
+                 sources:list, # of lists of ids, without special tokens
+                 max_len:int|None=None, # tokens at the most, with EOS; None: the longest source + 51
+                 batch_size:int=500, # sources decoded together
+                ) -> list: # of lists of ids, one per source, without special tokens
+    "What the model writes for each source. Raises `ValueError` for an empty source."
+    device = next(model.parameters()).device
+    batches = stream_batches(((source, []) for source in sources), batch_size)
+    decoded = (greedy_decode(model, batch.src.to(device), max_len) for batch in batches)
+    return [ids for batch in decoded for ids in batch.lists()]

@@ -21,10 +21,12 @@ def check_ids(ids:Tensor, # *batch, token ids
               name:str='ids', # what to call them in the error
              ):
     "Refuse what is not a tensor of whole numbers in [0, vocab_size). GPU tensors are not read."
-    if ids.dtype not in (torch.int64, torch.int32): raise refusal(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise refusal(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
     if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0: return
     for extreme in ids.aminmax():
-        if not 0 <= extreme < vocab_size: raise refusal(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
+        if not 0 <= extreme < vocab_size:
+            raise refusal(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
 
 # %% ../nbs/05_embeddings.ipynb #tokenembedding
 class TokenEmbedding(nn.Module):
@@ -60,11 +62,11 @@ def sinusoids(length:int, # positions 0 ... length-1
              ) -> Tensor: # length D
     "The table of sinusoidal positions. Source: section 3.5."
     angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies(d_model))
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float() # sine and cosine interleaved
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float() # interleaved
 
 # %% ../nbs/05_embeddings.ipynb #nopositions
 class NoPositions(nn.Module):
-    "No positions at all, and the interface of every scheme: each inherits the halves that it does not need."
+    "No positions, and the interface of every scheme: each inherits the halves that it does not need."
     def __init__(self,
                  d_model:int, # D
                  max_len:int, # positions at the most
@@ -117,7 +119,8 @@ class LearnedPositions(NoPositions):
             start:int=0, # position of the first row
            ) -> Tensor: # B L D
         stop = start + x.shape[1]
-        if stop > len(self.weight): raise refusal('length', stop, f'at most max_len = {len(self.weight)} learned positions')
+        if stop > len(self.weight):
+            raise refusal('length', stop, f'at most max_len = {len(self.weight)} learned positions')
         return x + self.weight[start:stop]
 
 # %% ../nbs/05_embeddings.ipynb #rotarypositions
@@ -141,4 +144,5 @@ class RotaryPositions(NoPositions):
         return torch.stack([even*cosine - odd*sine, even*sine + odd*cosine], dim=-1).flatten(-2)
 
 # %% ../nbs/05_embeddings.ipynb #rotary-positions-code-4
-POSITIONS = {'sinusoidal': SinusoidalPositions, 'learned': LearnedPositions, 'rotary': RotaryPositions, 'none': NoPositions}
+POSITIONS = {'sinusoidal': SinusoidalPositions, 'learned': LearnedPositions,
+             'rotary': RotaryPositions, 'none': NoPositions}

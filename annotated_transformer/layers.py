@@ -92,7 +92,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 # %% ../nbs/04_layers.ipynb #feedforward
 class FeedForward(nn.Module):
-    "A two-layer network applied to each position by itself. Source: equation 2. Differs: optional dropout inside."
+    "A two-layer network on each position alone. Source: equation 2. Differs: optional dropout inside."
     def __init__(self,
                  d_model:int, # D
                  d_ff:int, # F, width of the hidden layer

@@ -50,11 +50,13 @@ def to_additive(mask:Tensor, # bool, True = may attend
                 dtype:torch.dtype=torch.float32, # of the scores
                ) -> Tensor: # same shape, 0 or -inf
     "Our mask as numbers to be added to the scores."
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(to_blocking(mask), float('-inf'))
+    zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return zeros.masked_fill(to_blocking(mask), float('-inf'))
 
 def from_additive(bias:Tensor, # floats, 0 or -inf
                  ) -> Tensor: # bool, True = may attend
-    "The boolean mask behind numbers that were to be added to the scores. Raises `ValueError` for other values."
+    "The boolean mask behind numbers to be added to the scores. Raises `ValueError` for other values."
     allowed = bias == 0
-    if not (allowed | (bias == float('-inf'))).all(): raise refusal('bias', 'other values', 'only 0 and -inf')
+    if not (allowed | (bias == float('-inf'))).all():
+        raise refusal('bias', 'other values', 'only 0 and -inf')
     return allowed

@@ -12,8 +12,8 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .attention import (Attention, attention_weights, check_attention, fused_attention,
-                                             scaled_dot_product_attention)
+from .attention import (Attention, attention_weights, check_attention,
+                                             fused_attention, scaled_dot_product_attention)
 from .config import check_probabilities, check_sizes, check_width, refusal
 
 # %% auto #0
@@ -58,22 +58,26 @@ class HeadProjections(nn.Module):
                 ):
         super().__init__()
         d_k, d_v = head_sizes(d_model, n_heads, d_k, d_v)
-        self.d_model, self.n_heads, self.sizes = d_model, n_heads, [n_heads*d_k, n_heads*d_k, n_heads*d_v]
+        self.d_model, self.n_heads = d_model, n_heads
+        self.sizes = [n_heads*d_k, n_heads*d_k, n_heads*d_v]
         self.packed = nn.Linear(d_model, sum(self.sizes), bias=bias)
 
     def forward(self, query:Tensor, # B Q D
                 key:Tensor, # B K D
                 value:Tensor, # B K D
                ) -> list[Tensor]: # B H Q Dk, B H K Dk, B H K Dv
-        for name, x in dict(query=query, key=key, value=value).items(): check_width(name, x, self.d_model)
+        for name, x in dict(query=query, key=key, value=value).items():
+            check_width(name, x, self.d_model)
         if query is key and key is value: parts = self.packed(query).split(self.sizes, dim=-1)
-        elif key is value: parts = self.rows(query, 0, 1), *self.rows(key, 1, 3).split(self.sizes[1:], dim=-1)
+        elif key is value:
+            parts = self.rows(query, 0, 1), *self.rows(key, 1, 3).split(self.sizes[1:], dim=-1)
         else: parts = self.rows(query, 0, 1), self.rows(key, 1, 2), self.rows(value, 2, 3)
         return [split_heads(part, self.n_heads) for part in parts]
 
     def rows(self, x, first, last): # x times the matrices `first` to `last`, without a copy of them
         where = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
-        return F.linear(x, self.packed.weight[where], None if self.packed.bias is None else self.packed.bias[where])
+        bias = None if self.packed.bias is None else self.packed.bias[where]
+        return F.linear(x, self.packed.weight[where], bias)
 
 # %% ../nbs/03_multi_head.ipynb #unturned
 def unturned(heads:Tensor, # B H L Dk, queries or keys
@@ -84,7 +88,7 @@ def unturned(heads:Tensor, # B H L Dk, queries or keys
 
 # %% ../nbs/03_multi_head.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
-    "Several attentions side by side. Source: section 3.2.2. Differs: optional biases and dropout on the weights."
+    "Several attentions side by side. Source: section 3.2.2. Differs: optional biases, weight dropout."
     def __init__(self,
                  d_model:int, # D, width of inputs and output
                  n_heads:int, # H
@@ -109,7 +113,8 @@ class MultiHeadAttention(nn.Module):
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
         query, key, value = self.project(query, key, value)
         inputs = self.turn(query), self.turn(key), value, mask, self.dropout if self.training else 0.0
-        if not need_weights: return self.output(merge_heads(scaled_dot_product_attention(*inputs, self.attention)))
+        if not need_weights:
+            return self.output(merge_heads(scaled_dot_product_attention(*inputs, self.attention)))
         heads, weights = attention_with_weights(*inputs)
         return self.output(merge_heads(heads)), weights
 
@@ -129,7 +134,7 @@ def attention_with_weights(query:Tensor, # *batch Q Dk
 @contextmanager
 def recorded_attention(model:nn.Module, # any module with `MultiHeadAttention` inside
                       ): # yields a dict: name of a module -> list of B H Q K, one per call
-    "Collect the weights of every attention that runs inside the `with` block; nothing stays on the model."
+    "Collect the weights of every attention run inside the `with` block; nothing stays on the model."
     records, handles = {}, []
     def ask(module, args, kwargs): return args, {**kwargs, 'need_weights': True}
     def keep(name, module, args, output):

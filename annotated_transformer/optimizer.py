@@ -37,7 +37,7 @@ def build_optimizer(model:nn.Module, # what is to be trained
                     lr:float=1e-3, # peak learning rate
                     weight_decay:float=0.0, # per step and learning rate, on matrices only
                    ) -> torch.optim.Optimizer:
-    "Adam with the paper's constants, fused where the device allows; with weight decay, AdamW. Source: section 5.3."
+    "Adam with the paper's constants, fused if possible; with weight decay, AdamW. Source: section 5.3."
     if not lr > 0: raise refusal('lr', lr, 'a number above 0')
     if not weight_decay >= 0: raise refusal('weight_decay', weight_decay, 'a number of at least 0')
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -62,9 +62,10 @@ def warm_up(step:int, # counted from 1
     "The rising half of every schedule."
     return min(1.0, step / warmup_steps)
 
-SCHEDULES: dict[str, Callable[[int, int, int], float]] = { # (step, warmup_steps, steps) -> part of the peak
+SCHEDULES: dict[str, Callable[[int, int, int], float]] = { # (step, warmup_steps, steps) -> part of peak
     'inverse_sqrt': lambda step, warmup, steps: min(step / warmup, (warmup / step)**0.5), # the paper
-    'linear': lambda step, warmup, steps: min(warm_up(step, warmup), (steps - step + 1) / max(1, steps - warmup + 1)),
+    'linear': lambda step, warmup, steps: min(warm_up(step, warmup),
+                                              (steps - step + 1) / max(1, steps - warmup + 1)),
     'constant': lambda step, warmup, steps: warm_up(step, warmup),
 }
 
@@ -79,6 +80,6 @@ def set_learning_rate(optimizer:torch.optim.Optimizer, # changed in place
 def clip_gradients(parameters:Iterable[nn.Parameter], # whose gradients are changed in place
                    max_norm:float, # c; infinity only measures
                   ) -> Tensor: # the norm before clipping, a scalar
-    "Limit the common norm of all gradients. Source: Pascanu et al. 2013. Differs: the paper does not clip."
+    "Limit the gradients' common norm. Source: Pascanu et al. 2013. Differs: the paper does not clip."
     if not max_norm > 0: raise refusal('max_norm', max_norm, 'a number above 0')
     return nn.utils.clip_grad_norm_(parameters, max_norm)

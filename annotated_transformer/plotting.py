@@ -11,7 +11,8 @@ from pathlib import Path
 try:
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise ImportError('annotated_transformer.plotting draws with matplotlib, which is missing: pip install matplotlib') from error
+    raise ImportError('annotated_transformer.plotting draws with matplotlib, '
+                      'which is missing: pip install matplotlib') from error
 
 # %% auto #0
 __all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars', 'towers']
@@ -63,7 +64,8 @@ def heatmaps(maps:dict, # title -> matrix, rows by columns
              **grid, # columns and size, as in `panels`
             ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
-    values = {title: matrix.tolist() if hasattr(matrix, 'tolist') else matrix for title, matrix in maps.items()}
+    values = {title: matrix.tolist() if hasattr(matrix, 'tolist') else matrix
+              for title, matrix in maps.items()}
     flat = [x for matrix in values.values() for row in matrix for x in row]
     low, high = limits or (min(flat), max(flat))
     picture, axes = panels(len(values), **grid)
@@ -109,7 +111,8 @@ def histograms(samples:dict, # name -> numbers, any shape
     flat = {name: [float(x) for x in values.flatten()] for name, values in samples.items()}
     low, high = min(map(min, flat.values())), max(map(max, flat.values()))
     for name, values in flat.items():
-        ax.hist(values, bins=bins, range=(low, high), density=True, histtype='step', linewidth=1.5, label=name)
+        ax.hist(values, bins=bins, range=(low, high), density=True, histtype='step', linewidth=1.5,
+                label=name)
     ax.set(xlabel=xlabel, ylabel='density', title=title)
     ax.legend()
     return picture
@@ -125,7 +128,8 @@ def bars(groups:dict, # member -> its values, one for each label
     picture, (ax,) = panels(1, size=size)
     width = .8/len(groups)
     for i, (member, values) in enumerate(groups.items()):
-        ax.bar([x + i*width for x in range(len(labels))], [float(v) for v in values], width, label=member, align='edge')
+        places = [x + i*width for x in range(len(labels))]
+        ax.bar(places, [float(v) for v in values], width, label=member, align='edge')
     ax.set(ylabel=ylabel, title=title)
     ax.set_xticks([x + .4 for x in range(len(labels))], [str(label) for label in labels])
     if len(groups) > 1: ax.legend()
@@ -145,6 +149,7 @@ def towers(columns:dict, # title -> list of (label, kind), from bottom to top
         for y, (label, kind) in enumerate(boxes):
             ax.text(x + .5, y, f'{label:^34}', ha='center', va='center', fontsize=8, family='monospace',
                     bbox=dict(boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}', alpha=.3))
-            if y: ax.annotate('', (x + .5, y - .25), (x + .5, y - .75), arrowprops=dict(arrowstyle='->', color='grey'))
+            if y: ax.annotate('', (x + .5, y - .25), (x + .5, y - .75),
+                              arrowprops=dict(arrowstyle='->', color='grey'))
     ax.axis('off')
     return picture

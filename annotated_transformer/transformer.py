@@ -52,7 +52,8 @@ class DecoderLayer(nn.Module):
                  residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
                 ):
         super().__init__()
-        self.self_attention, self.cross_attention, self.feed_forward = self_attention, cross_attention, feed_forward
+        self.self_attention, self.cross_attention = self_attention, cross_attention
+        self.feed_forward = feed_forward
         self.residuals = nn.ModuleList([residual(), residual(), residual()])
 
     def forward(self, x:Tensor, # B T D
@@ -131,10 +132,12 @@ class TransformerConfig(Config):
 def check_transformer_config(config:TransformerConfig, # to be checked
                             ):
     "Refuse sizes, probabilities, words and special tokens that cannot work, with a `ValueError`."
-    check_sizes(**{name: getattr(config, name) for name in ('vocab_size', 'd_model', 'd_ff', 'n_heads', 'n_layers', 'max_len')})
+    sizes = 'vocab_size', 'd_model', 'd_ff', 'n_heads', 'n_layers', 'max_len'
+    check_sizes(**{name: getattr(config, name) for name in sizes})
     if config.tgt_vocab_size is not None: check_sizes(tgt_vocab_size=config.tgt_vocab_size)
     head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-    check_probabilities(**{name: getattr(config, name) for name in ('dropout', 'attention_dropout', 'hidden_dropout')})
+    probabilities = 'dropout', 'attention_dropout', 'hidden_dropout'
+    check_probabilities(**{name: getattr(config, name) for name in probabilities})
     check_choice('norm', config.norm, RESIDUALS)
     check_choice('activation', config.activation, ACTIVATIONS)
     check_choice('positions', config.positions, POSITIONS)
@@ -149,13 +152,14 @@ def build_attention(config:TransformerConfig, # sizes
                     turn:Callable[..., Tensor]=unturned, # of queries and keys
                    ) -> MultiHeadAttention:
     "One attention of the configured size."
-    return MultiHeadAttention(config.d_model, config.n_heads, config.d_k, config.d_v, config.attention_dropout,
-                              config.attention_bias, turn=turn)
+    return MultiHeadAttention(config.d_model, config.n_heads, config.d_k, config.d_v,
+                              config.attention_dropout, config.attention_bias, turn=turn)
 
 def build_feed_forward(config:TransformerConfig, # sizes
                       ) -> FeedForward:
     "One feed-forward network of the configured size."
-    return FeedForward(config.d_model, config.d_ff, config.hidden_dropout, ACTIVATIONS[config.activation])
+    return FeedForward(config.d_model, config.d_ff, config.hidden_dropout,
+                       ACTIVATIONS[config.activation])
 
 def build_residual(config:TransformerConfig, # kind of norm and dropout
                   ) -> nn.Module:
@@ -165,14 +169,16 @@ def build_residual(config:TransformerConfig, # kind of norm and dropout
 def build_positions(config:TransformerConfig, # scheme and sizes
                    ) -> nn.Module:
     "The configured position scheme."
-    return POSITIONS[config.positions](config.d_model, config.max_len, head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)[0])
+    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+    return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
 
 # %% ../nbs/06_transformer.ipynb #build-encoder
 def build_encoder(config:TransformerConfig, # sizes and variants
                   turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
                  ) -> Encoder:
     "N encoder layers of the configured kind."
-    layers = [EncoderLayer(build_attention(config, turn), build_feed_forward(config), lambda: build_residual(config))
+    layers = [EncoderLayer(build_attention(config, turn), build_feed_forward(config),
+                           lambda: build_residual(config))
               for _ in range(config.n_layers)]
     return Encoder(layers, RESIDUALS[config.norm].after_stack(config.d_model))
 
@@ -180,7 +186,8 @@ def build_decoder(config:TransformerConfig, # sizes and variants
                   turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
                  ) -> Decoder:
     "N decoder layers of the configured kind."
-    layers = [DecoderLayer(build_attention(config, turn), build_attention(config), build_feed_forward(config), lambda: build_residual(config))
+    layers = [DecoderLayer(build_attention(config, turn), build_attention(config),
+                           build_feed_forward(config), lambda: build_residual(config))
               for _ in range(config.n_layers)]
     return Decoder(layers, RESIDUALS[config.norm].after_stack(config.d_model))
 
@@ -212,18 +219,20 @@ class PositionedEmbedding(nn.Module):
 
 # %% ../nbs/06_transformer.ipynb #build-ends
 def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropout
-              ) -> tuple[PositionedEmbedding, PositionedEmbedding, TokenEmbedding]: # source, target, output
+              ) -> tuple[PositionedEmbedding, PositionedEmbedding, TokenEmbedding]: # source, target, out
     "What enters the encoder, what enters the decoder, and what turns vectors into logits."
     tgt_size = config.tgt_vocab_size or config.vocab_size
     joint = config.tie_weights and config.tgt_vocab_size is None
     source = TokenEmbedding(config.vocab_size, config.d_model)
     target = source if joint else TokenEmbedding(tgt_size, config.d_model)
     output = target if config.tie_weights else TokenEmbedding(tgt_size, config.d_model)
-    return *(PositionedEmbedding(end, build_positions(config), config.dropout) for end in (source, target)), output
+    inputs = (PositionedEmbedding(end, build_positions(config), config.dropout)
+              for end in (source, target))
+    return *inputs, output
 
 # %% ../nbs/06_transformer.ipynb #transformer
 class Transformer(nn.Module):
-    "The encoder-decoder model: ids in, logits out. Source: section 3. Differs: see the configuration's options."
+    "The encoder-decoder model: ids in, logits out. Source: section 3. Differs: see `TransformerConfig`."
     def __init__(self, config:TransformerConfig): # architecture
         super().__init__()
         self.config = config
@@ -246,7 +255,8 @@ class Transformer(nn.Module):
                memory:Tensor, # B S D
                memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
               ) -> Tensor: # B T D
-        return self.decoder(self.tgt_input(tgt), memory, target_mask(tgt, self.config.pad_id), memory_mask)
+        return self.decoder(self.tgt_input(tgt), memory, target_mask(tgt, self.config.pad_id),
+                            memory_mask)
 
     def logits(self, hidden:Tensor, # *batch D
               ) -> Tensor: # *batch V
@@ -263,7 +273,7 @@ def save_model(model:Transformer, # to be saved
                folder, # made if it is not there
               ) -> Path: # the folder
     "Write `config.json` and `model.safetensors`; shared weights are stored once."
-    from safetensors.torch import save_model as save_tensors # only here, so that the library imports with torch alone
+    from safetensors.torch import save_model as save_tensors # here, so that importing needs torch only
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder/'config.json').write_text(json.dumps(model.config.to_dict(), indent=2) + '\n')
@@ -279,9 +289,12 @@ def load_model(folder, # written by `save_model`
     from safetensors.torch import load_model as load_tensors
     config, weights = Path(folder)/'config.json', Path(folder)/'model.safetensors'
     for file in (config, weights):
-        if not file.is_file(): raise FileNotFoundError(f'{file} is missing; a model folder holds config.json and model.safetensors')
+        if not file.is_file():
+            raise FileNotFoundError(f'{file} is missing; '
+                                    'a model folder holds config.json and model.safetensors')
     try:
         model = Transformer(TransformerConfig.from_dict(json.loads(config.read_text())))
         load_tensors(model, str(weights))
-    except (SafetensorError, json.JSONDecodeError, RuntimeError) as error: raise ValueError(f'{folder} holds no readable model: {error}') from error
+    except (SafetensorError, json.JSONDecodeError, RuntimeError) as error:
+        raise ValueError(f'{folder} holds no readable model: {error}') from error
     return model.to(device).eval()
