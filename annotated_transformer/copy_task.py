@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,14 +17,14 @@ from torch import nn
 
 from .config import Config, check_choice, check_sizes, refusal
 from .data import FIRST_SYMBOL, TASKS, Batch, stream_batches, synthetic_pairs
-from .decoding import greedy_decode
+from .decoding import decode_lists
 from .multi_head import recorded_attention
 from .training import History, TrainConfig, pick_device, train
 from .transformer import Transformer, TransformerConfig, count_parameters, save_model
 
 # %% auto #0
-__all__ = ['CopyTaskConfig', 'decode_pairs', 'exact_match', 'held_out_pairs', 'CopyTaskResult', 'describe_device',
-           'run_copy_task', 'run_metrics', 'cross_attention', 'attention_picture', 'save_run']
+__all__ = ['CopyTaskConfig', 'exact_match', 'held_out_pairs', 'CopyTaskResult', 'describe_device', 'run_copy_task', 'run_metrics',
+           'cross_attention', 'attention_picture', 'save_run']
 
 # %% ../nbs/12_copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)
@@ -58,18 +58,7 @@ class CopyTaskConfig(Config):
     def pairs(self, held_out:bool=False): # an endless iterator of (source ids, target ids)
         return synthetic_pairs(self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out)
 
-# %% ../nbs/12_copy_task.ipynb #decode-pairs
-def decode_pairs(model:nn.Module, # in evaluation mode
-                 pairs:list, # of (source ids, target ids)
-                 max_len:int, # symbols in the longest target
-                 batch_size:int=500, # sequences decoded together
-                ) -> list: # of lists of ids, one for each pair
-    "What the model writes for each source, greedily."
-    device = next(model.parameters()).device
-    batches = stream_batches(pairs, batch_size)
-    decoded = (greedy_decode(model, batch.src.to(device), max_len + 2) for batch in batches)
-    return [ids for batch in decoded for ids in batch.lists()]
-
+# %% ../nbs/12_copy_task.ipynb #exact-match-2
 def exact_match(written:list, # of lists of ids, as decoded
                 pairs:list, # of (source ids, target ids)
                ) -> float: # 0 to 1
@@ -84,7 +73,8 @@ def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
     for source, target in islice(config.pairs(held_out=True), 20*config.n_heldout):
         different.setdefault(tuple(source), (source, target))
         if len(different) == config.n_heldout: return list(different.values())
-    raise refusal('n_heldout', config.n_heldout, f'at most {len(different)}: there are hardly more different sequences')
+    raise refusal('n_heldout', config.n_heldout,
+                  f'at most {len(different)}, as there are hardly more different sequences')
 
 # %% ../nbs/12_copy_task.ipynb #copytaskresult
 @dataclass
@@ -114,12 +104,14 @@ def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
     device, pairs = pick_device(device), held_out_pairs(config)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    few = pairs[:500]
-    measure = lambda model: dict(exact_match=exact_match(decode_pairs(model, few, config.max_len), few))
-    history = train(model, stream_batches(config.pairs(), config.batch_size),
-                    config.training().replace(eval_every=eval_every), measure if eval_every else None, progress=progress)
-    written = decode_pairs(model, pairs, config.max_len)
-    return CopyTaskResult(config, model, history, run_metrics(config, model, history, exact_match(written, pairs)), pairs, written)
+    def write(model, pairs): return decode_lists(model, [source for source, _ in pairs], config.max_len + 2)
+    def measure(model, pairs=pairs[:500]): return dict(exact_match=exact_match(write(model, pairs), pairs))
+    batches = stream_batches(config.pairs(), config.batch_size)
+    history = train(model, batches, config.training().replace(eval_every=eval_every),
+                    measure if eval_every else None, progress=progress)
+    written = write(model, pairs)
+    metrics = run_metrics(config, model, history, exact_match(written, pairs))
+    return CopyTaskResult(config, model, history, metrics, pairs, written)
 
 # %% ../nbs/12_copy_task.ipynb #run-metrics
 def run_metrics(config:CopyTaskConfig, # what was asked for
@@ -156,8 +148,8 @@ def attention_picture(result:CopyTaskResult, # a run
     from annotated_transformer import plotting # only here, so that the library imports with torch alone
     source, written = result.pairs[index][0], result.written[index]
     maps = cross_attention(result.model, source, written)
-    return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'], xlabel='source', ylabel='written',
-                             limits=(0, 1), size=(2.6, 2.4))
+    return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'], limits=(0, 1),
+                             xlabel='source', ylabel='written', size=(2.6, 2.4))
 
 # %% ../nbs/12_copy_task.ipynb #save-run
 def save_run(result:CopyTaskResult, # a run
@@ -168,7 +160,7 @@ def save_run(result:CopyTaskResult, # a run
     folder = save_model(result.model, folder)
     (folder/'metrics.json').write_text(json.dumps(result.metrics, indent=2) + '\n')
     result.history.save(folder/'history.csv')
-    loss = plotting.curves({'training': result.history.column('loss')}, ylabel='loss, nats per token', logy=True)
-    loss.save(folder/'loss.png')
+    losses = {'training': result.history.column('loss')}
+    plotting.curves(losses, ylabel='loss, nats per token', logy=True).save(folder/'loss.png')
     attention_picture(result).save(folder/'attention.png')
     return folder

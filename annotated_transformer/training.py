@@ -115,7 +115,7 @@ def train_step(model:nn.Module, # in training mode
 @dataclass
 class History:
     "Rows of numbers noted along a run; each row has a `step`."
-    rows: list = field(default_factory=list)
+    rows: list = field(default_factory=list) # dicts of numbers by name, each with a step
     interrupted: bool = False # the run was stopped by Ctrl-C
     seconds: float = 0.0 # spent on training, evaluations not counted
     n_tokens: int = 0 # target tokens trained on
