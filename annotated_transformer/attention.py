@@ -49,7 +49,7 @@ class GeneralScores(nn.Module):
 
 # %% ../nbs/01_attention.ipynb #additivescores
 class AdditiveScores(nn.Module):
-    "A one-layer network scores each pair. Source: Bahdanau et al. 2015."
+    "A one-layer network scores each pair. Source: Bahdanau et al. 2014."
     def __init__(self,
                  d_query:int, # width of a query
                  d_key:int, # width of a key
@@ -149,7 +149,7 @@ def fused_attention(query:Tensor, # *batch Q Dk
                     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
                     dropout:float=0.0, # probability of dropping a weight, now
                    ) -> Tensor: # *batch Q Dv
-    "`reference_attention` by PyTorch's fused kernel, faster and in less memory."
+    "`reference_attention` by PyTorch's own kernels."
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 # %% ../nbs/01_attention.ipynb #scaled-dot-product-attention

@@ -15,10 +15,12 @@ except ImportError as error:
     raise ImportError('the command annotated-transformer is built with typer, '
                       'which is missing: pip install typer') from error
 
+from .config import refusal
 from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
+from .training import pick_device
 
 # %% auto #0
-__all__ = ['app', 'program', 'main', 'report', 'copy_task']
+__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task']
 
 # %% ../nbs/91_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -44,11 +46,21 @@ def report(result:CopyTaskResult, # a finished run
     m = result.metrics
     return '\n'.join([
         *lines, '',
+        *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps'] if m['interrupted'] else []),
         f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on {m["device"]}',
         f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
 
-# %% ../nbs/91_cli.ipynb #copy-task-2
+# %% ../nbs/91_cli.ipynb #prepare
+def prepare(folder:Path, # for the results of a run
+           ) -> Path: # the same, now there
+    "Make the folder before any work is done. Raises `ValueError` where that is impossible."
+    try: folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refusal('out', str(folder), f'a folder that can be made ({error.strerror})') from error
+    return folder
+
+# %% ../nbs/91_cli.ipynb #copy-task-3
 @app.command('copy-task')
 def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
               preset:Annotated[str, typer.Option(
@@ -68,8 +80,10 @@ def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, revers
     try:
         changes = {name: value for name, value in given.items() if value is not None}
         config = CopyTaskConfig.preset(preset, **changes)
+        pick_device(device)
+        folder = prepare(out or Path('runs')/task)
         result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar in files and pipes
     except ValueError as error: raise typer.BadParameter(str(error)) from error
-    folder = save_run(result, out or Path('runs')/task)
+    save_run(result, folder)
     files = ', '.join(sorted(file.name for file in folder.iterdir()))
     typer.echo(f'{report(result)}\nwritten to {folder}: {files}')

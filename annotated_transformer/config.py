@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from difflib import get_close_matches
 
 # %% auto #0
-__all__ = ['refusal', 'check_sizes', 'check_probabilities', 'check_choice', 'check_width', 'Config']
+__all__ = ['refusal', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'Config']
 
 # %% ../nbs/92_config.ipynb #refusal
 def refusal(name:str, # argument or option that is wrong
@@ -32,6 +32,12 @@ def check_probabilities(**probabilities:float): # name=value pairs, each in [0, 
     for name, given in probabilities.items():
         if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < 1:
             raise refusal(name, given, 'a probability in [0, 1)')
+
+# %% ../nbs/92_config.ipynb #check-seed
+def check_seed(seed:int): # in [0, 2**63)
+    "Refuse what cannot seed a generator of random numbers."
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise refusal('seed', seed, 'a whole number from 0 to 2**63 - 1')
 
 # %% ../nbs/92_config.ipynb #check-choice
 def check_choice(name:str, # what is being chosen

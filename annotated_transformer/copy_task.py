@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from .config import Config, check_choice, check_sizes, refusal
-from .data import FIRST_SYMBOL, TASKS, Batch, stream_batches, synthetic_pairs
+from .data import BOS, EOS, FIRST_SYMBOL, TASKS, pad, stream_batches, synthetic_pairs
 from .decoding import decode_lists
 from .multi_head import recorded_attention
 from .training import History, TrainConfig, pick_device, train
@@ -46,14 +46,15 @@ class CopyTaskConfig(Config):
 
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
-        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
+        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size, steps=self.steps)
         self.transformer(), self.training(), next(self.pairs()) # each checks its own part
 
     def transformer(self) -> TransformerConfig: # the architecture
         return TransformerConfig.preset(self.model, vocab_size=FIRST_SYMBOL + self.n_symbols)
 
     def training(self) -> TrainConfig: # how it is trained
-        return TrainConfig(steps=self.steps, lr=self.lr, warmup_steps=self.warmup_steps, seed=self.seed)
+        warmup_steps = min(self.warmup_steps, max(1, self.steps // 4)) # short runs come down too
+        return TrainConfig(steps=self.steps, lr=self.lr, warmup_steps=warmup_steps, seed=self.seed)
 
     def pairs(self, held_out:bool=False): # an endless iterator of (source ids, target ids)
         return synthetic_pairs(self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out)
@@ -121,7 +122,7 @@ def run_metrics(config:CopyTaskConfig, # what was asked for
                ) -> dict: # plain values, fit for JSON
     "What was done, on what, how fast and how well; times in seconds."
     return dict(task=config.task, exact_match=exact, n_heldout=config.n_heldout,
-                steps=max(history.column('loss')[0], default=0), interrupted=history.interrupted,
+                steps=history.steps, interrupted=history.interrupted,
                 train_seconds=round(history.seconds, 2), parameters=count_parameters(model),
                 tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
                 device=describe_device(next(model.parameters()).device), torch=torch.__version__,
@@ -134,8 +135,9 @@ def cross_attention(model:nn.Module, # in evaluation mode
                     target:list, # ids, as decoded
                    ) -> dict: # layer and head -> T S
     "Where each head of each decoder layer looks in the source, step by step."
-    batch = Batch.from_pairs([(source, target)]).to(next(model.parameters()).device)
-    with recorded_attention(model) as records: model(batch.src, batch.tgt_in)
+    device = next(model.parameters()).device
+    src, tgt = (pad([ids]).to(device) for ids in ([*source, EOS], [BOS, *target]))
+    with recorded_attention(model) as records: model(src, tgt)
     layers = [weights[0][0] for name, weights in records.items() if 'cross_attention' in name] # H T S each
     return {f'layer {l+1}, head {h+1}': head
             for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}

@@ -29,7 +29,7 @@ def pad(sequences:list, # of lists of ids, of any lengths
         pad_id:int=PAD, # what fills up
        ) -> Tensor: # B L, L the longest length
     "Sequences as one rectangle, filled up on the right."
-    longest = max(map(len, sequences))
+    longest = max(map(len, sequences), default=0)
     filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
     return torch.tensor(filled, dtype=torch.long)
 
@@ -46,6 +46,7 @@ class Batch:
     def from_pairs(cls, pairs:list, # of (source ids, target ids), without special tokens
                   ) -> Batch:
         "Add BOS and EOS, shift and pad. Raises `ValueError` for empty sources and PAD in a sequence."
+        pairs = list(pairs)
         check_pairs(pairs)
         return cls(src=pad([[*src, EOS] for src, _ in pairs]),
                    tgt_in=pad([[BOS, *tgt] for _, tgt in pairs]),
@@ -62,13 +63,16 @@ class Batch:
 # %% ../nbs/07_data.ipynb #check-pairs
 def check_pairs(pairs:list, # of (source ids, target ids)
                ):
-    "Refuse batches without pairs, empty sources, and ids that are negative or PAD, with a `ValueError`."
+    "Refuse no pairs, empty sources, and ids other than ints from `FIRST_SYMBOL`, with a `ValueError`."
     if not pairs: raise refusal('pairs', pairs, 'at least one pair of id lists')
     for i, (src, tgt) in enumerate(pairs):
-        if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
         for side, ids in (('source', src), ('target', tgt)):
-            if ids and min(ids) <= PAD:
-                raise refusal(f'{side} of pair {i}', min(ids), f'ids above PAD = {PAD}')
+            name = f'{side} of pair {i}'
+            if not isinstance(ids, (list, tuple)): raise refusal(name, type(ids).__name__, 'a list of ids')
+            wrong = set(map(type, ids)) - {int} # not in a loop, because this runs for every batch
+            if wrong: raise refusal(name, wrong.pop().__name__, 'ids of type int')
+            if ids and min(ids) < FIRST_SYMBOL: raise refusal(name, min(ids), f'ids from {FIRST_SYMBOL} up')
+        if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/07_data.ipynb #pair-length
 def pair_length(pair, # (source ids, target ids)
@@ -83,7 +87,8 @@ def token_batches(pairs:list, # of (source ids, target ids)
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
     order = sorted(shuffled.sample(pairs, len(pairs)), key=pair_length)
-    if order and pair_length(order[-1]) > max_tokens:
+    if not order: return
+    if pair_length(order[-1]) > max_tokens:
         raise refusal('max_tokens', max_tokens, f'at least {pair_length(order[-1])}, the longest pair')
     batches = [[]]
     for pair in order:
@@ -112,7 +117,7 @@ TASKS: dict[str, Callable[[list], list]] = {
 def is_held_out(ids:list, # a source sequence
                ) -> bool:
     "Whether a sequence is for testing only: one in ten, decided by its content alone."
-    return crc32(repr(list(ids)).encode()) % 10 == 0
+    return crc32(repr([int(i) for i in ids]).encode()) % 10 == 0
 
 # %% ../nbs/07_data.ipynb #synthetic-pairs
 def synthetic_pairs(task:str='copy', # see `TASKS`
@@ -127,9 +132,12 @@ def synthetic_pairs(task:str='copy', # see `TASKS`
     check_sizes(n_symbols=n_symbols, min_len=min_len, max_len=max_len)
     if min_len > max_len: raise refusal('min_len', min_len, f'at most max_len = {max_len}')
     numbers, symbols = random.Random(seed), range(FIRST_SYMBOL, FIRST_SYMBOL + n_symbols)
-    while True:
+    unlucky = 0
+    while unlucky < 10_000: # a fair supply would have to miss one chance in ten ten thousand times
         ids = numbers.choices(symbols, k=numbers.randint(min_len, max_len))
-        if is_held_out(ids) == held_out: yield ids, TASKS[task](ids)
+        unlucky = 0 if is_held_out(ids) == held_out else unlucky + 1
+        if not unlucky: yield ids, TASKS[task](ids)
+    raise refusal('n_symbols', n_symbols, f'enough to make sequences that are{"" if held_out else " not"} held out')
 
 # %% ../nbs/07_data.ipynb #stream-batches
 def stream_batches(pairs:Iterable, # of (source ids, target ids), may be endless

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import check_sizes
-from .data import BOS, EOS, PAD, stream_batches
+from .data import BOS, EOS, PAD, check_pairs, stream_batches
 
 # %% auto #0
 __all__ = ['Decoded', 'greedy_decode', 'decode_lists']
@@ -56,13 +56,17 @@ def greedy_decode(model:nn.Module, # with `encode`, `decode` and `logits`, in ev
     return Decoded(ids[:, 1:], lengths, scores)
 
 # %% ../nbs/11_decoding.ipynb #decode-lists
-def decode_lists(model:nn.Module, # with `encode`, `decode` and `logits`, in evaluation mode
+def decode_lists(model:nn.Module, # with `encode`, `decode` and `logits`
                  sources:list, # of lists of ids, without special tokens
                  max_len:int|None=None, # tokens at the most, with EOS; None: the longest source + 51
                  batch_size:int=500, # sources decoded together
                 ) -> list: # of lists of ids, one per source, without special tokens
-    "What the model writes for each source. Raises `ValueError` for an empty source."
-    device = next(model.parameters()).device
-    batches = stream_batches(((source, []) for source in sources), batch_size)
-    decoded = (greedy_decode(model, batch.src.to(device), max_len) for batch in batches)
+    "What the model writes for each source, in evaluation mode. Raises `ValueError` for bad sources."
+    pairs = [(source, []) for source in sources]
+    check_pairs(pairs) # all of them, before any work is done
+    device, mode = next(model.parameters()).device, model.training
+    model.eval()
+    batches = stream_batches(pairs, batch_size)
+    decoded = [greedy_decode(model, batch.src.to(device), max_len) for batch in batches]
+    model.train(mode)
     return [ids for batch in decoded for ids in batch.lists()]

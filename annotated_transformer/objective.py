@@ -72,7 +72,8 @@ def least_loss(vocab_size:int, # V
 def perplexity(loss:float, # mean loss per token, nats
               ) -> float: # tokens
     "The size of the die that would be as uncertain as the model; infinite where a float ends."
-    return math.exp(loss) if loss < 700 else math.inf
+    try: return math.exp(loss)
+    except OverflowError: return math.inf
 
 # %% ../nbs/08_objective.ipynb #count-correct
 def count_correct(logits:Tensor, # *batch V

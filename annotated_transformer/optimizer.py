@@ -37,7 +37,7 @@ def build_optimizer(model:nn.Module, # what is to be trained
                     lr:float=1e-3, # peak learning rate
                     weight_decay:float=0.0, # per step and learning rate, on matrices only
                    ) -> torch.optim.Optimizer:
-    "Adam with the paper's constants, fused if possible; with weight decay, AdamW. Source: section 5.3."
+    "Adam with the paper's constants, fused; with weight decay, AdamW. Source: section 5.3."
     if not lr > 0: raise refusal('lr', lr, 'a number above 0')
     if not weight_decay >= 0: raise refusal('weight_decay', weight_decay, 'a number of at least 0')
     parameters = [p for p in model.parameters() if p.requires_grad]

@@ -108,7 +108,8 @@ def histograms(samples:dict, # name -> numbers, any shape
               ) -> Picture:
     "Outlines of several distributions over common bins."
     picture, (ax,) = panels(1, size=(6.0, 3.2))
-    flat = {name: [float(x) for x in values.flatten()] for name, values in samples.items()}
+    flat = {name: [float(x) for x in (values.flatten() if hasattr(values, 'flatten') else values)]
+            for name, values in samples.items()}
     low, high = min(map(min, flat.values())), max(map(max, flat.values()))
     for name, values in flat.items():
         ax.hist(values, bins=bins, range=(low, high), density=True, histtype='step', linewidth=1.5,
@@ -138,6 +139,7 @@ def bars(groups:dict, # member -> its values, one for each label
 # %% ../nbs/90_plotting.ipynb #towers-2
 def towers(columns:dict, # title -> list of (label, kind), from bottom to top
            size:tuple=(3.2, .38), # width and height of one box, inches
+           links:list=(), # ((title, height), (title, height)): arrows across, heights from 0
           ) -> Picture:
     "Columns of labelled boxes, with an arrow from each to the next."
     tallest = max(map(len, columns.values()))
@@ -151,5 +153,8 @@ def towers(columns:dict, # title -> list of (label, kind), from bottom to top
                     bbox=dict(boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}', alpha=.3))
             if y: ax.annotate('', (x + .5, y - .25), (x + .5, y - .75),
                               arrowprops=dict(arrowstyle='->', color='grey'))
+    for (start, low), (end, high) in links:
+        ends = [(list(columns).index(name) + x, y) for name, y, x in ((start, low, .87), (end, high, .13))]
+        ax.annotate('', ends[1], ends[0], arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'))
     ax.axis('off')
     return picture

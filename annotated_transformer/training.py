@@ -17,14 +17,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .config import Config, check_choice, check_probabilities, check_sizes, refusal
+from .config import (Config, check_choice, check_probabilities, check_seed,
+                                          check_sizes, refusal)
 from .data import Batch
 from .objective import count_correct, cross_entropy, perplexity
 from .optimizer import SCHEDULES, build_optimizer, clip_gradients, set_learning_rate
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'TrainConfig', 'pick_device', 'autocast', 'sequence_loss', 'train_step', 'History', 'evaluate',
-           'step_batches', 'progress_bar', 'check_finite', 'train']
+__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'sequence_loss', 'train_step', 'History',
+           'evaluate', 'step_batches', 'progress_bar', 'check_finite', 'train']
 
 # %% ../nbs/10_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None} # auto: bf16 on CUDA
@@ -48,19 +49,28 @@ class TrainConfig(Config):
     presets = {'default': {}, 'paper': dict(steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000,
                                             schedule='inverse_sqrt', label_smoothing=0.1)}
 
-    def __post_init__(self):
-        check_sizes(**{n: vars(self)[n] for n in ('steps', 'warmup_steps', 'accumulate', 'log_every')})
-        check_probabilities(label_smoothing=self.label_smoothing)
-        check_choice('schedule', self.schedule, SCHEDULES)
-        check_choice('precision', self.precision, PRECISIONS)
-        for name in ('lr', 'clip_norm'):
-            if not getattr(self, name) > 0: raise refusal(name, getattr(self, name), 'a number above 0')
+    def __post_init__(self): check_train_config(self)
 
     def learning_rate(self, step:int) -> float: # of a step, counted from 1
-        return self.lr * SCHEDULES[self.schedule](step, self.warmup_steps, self.steps)
+        return self.lr * SCHEDULES[self.schedule](step, min(self.warmup_steps, self.steps), self.steps)
 
     def is_due(self, step:int, every:int) -> bool: # True once in `every` steps, and at the end
         return step == self.steps or every > 0 and step % every == 0
+
+# %% ../nbs/10_training.ipynb #check-train-config
+def check_train_config(config:TrainConfig, # to be checked
+                      ):
+    "Refuse numbers and words that cannot train anything, with a `ValueError`."
+    check_sizes(**{n: getattr(config, n) for n in ('steps', 'warmup_steps', 'accumulate', 'log_every')})
+    check_probabilities(label_smoothing=config.label_smoothing)
+    check_choice('schedule', config.schedule, SCHEDULES)
+    check_choice('precision', config.precision, PRECISIONS)
+    check_seed(config.seed)
+    if config.eval_every: check_sizes(eval_every=config.eval_every)
+    for name, least in (('lr', 1e-30), ('clip_norm', 1e-30), ('weight_decay', 0)):
+        given = getattr(config, name)
+        if not isinstance(given, (int, float)) or not least <= given < float('inf'):
+            raise refusal(name, given, f'a finite number {"of at least" if least == 0 else "above"} 0')
 
 # %% ../nbs/10_training.ipynb #pick-device
 def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
@@ -79,6 +89,7 @@ def autocast(device:torch.device, # where the model is
              precision:str='auto', # see `PRECISIONS`
             ): # a context manager
     "Mixed precision for the forward pass: bfloat16 if asked for, or by itself on CUDA."
+    check_choice('precision', precision, PRECISIONS)
     dtype = PRECISIONS[precision] or (torch.bfloat16 if device.type == 'cuda' else torch.float32)
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
@@ -117,13 +128,16 @@ class History:
     "Rows of numbers noted along a run; each row has a `step`."
     rows: list = field(default_factory=list) # dicts of numbers by name, each with a step
     interrupted: bool = False # the run was stopped by Ctrl-C
+    steps: int = 0 # updates done
     seconds: float = 0.0 # spent on training, evaluations not counted
     n_tokens: int = 0 # target tokens trained on
 
-    def note(self, step, loss, norm, config, seconds): # one row of a training run
-        check_finite(loss, step, config)
-        self.seconds = seconds
-        self.rows.append(dict(step=step, loss=loss, lr=config.learning_rate(step), gradient_norm=norm,
+    def note(self, step, group, seconds, config, numbers): # after each update; with numbers, a row is written
+        self.steps, self.seconds = step, seconds
+        self.n_tokens += sum(batch.n_tokens for batch in group)
+        if not numbers: return
+        check_finite(numbers['loss'], step, config)
+        self.rows.append(dict(step=step, **numbers, lr=config.learning_rate(step),
                               tokens_per_second=self.n_tokens/seconds))
 
     def column(self, name:str) -> tuple[list, list]: # steps and values, of the rows that have `name`
@@ -208,16 +222,16 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
             for step, group in enumerate(step_batches(batches, config), start=1):
                 set_learning_rate(optimizer, config.learning_rate(step))
                 loss, norm = train_step(runner.train(), group, optimizer, config, loss_of)
-                history.n_tokens += sum(batch.n_tokens for batch in group)
-                if config.is_due(step, config.log_every):
-                    history.note(step, float(loss), float(norm), config, time.perf_counter() - started)
-                    bar.set_postfix(loss=f'{float(loss):.4f}')
+                due = config.is_due(step, config.log_every)
+                numbers = dict(loss=float(loss), gradient_norm=float(norm)) if due else {}
+                history.note(step, group, time.perf_counter() - started, config, numbers)
+                if numbers: bar.set_postfix(loss=f'{numbers["loss"]:.4f}')
                 if evaluation and config.is_due(step, config.eval_every):
                     paused, found = time.perf_counter(), evaluation(model.eval())
                     history.rows.append(dict(step=step, **{f'eval_{k}': v for k, v in found.items()}))
                     started += time.perf_counter() - paused
                 bar.update()
         except KeyboardInterrupt: history.interrupted = True
-    model.eval()
+        finally: model.eval()
     if checkpoint: checkpoint(model)
     return history

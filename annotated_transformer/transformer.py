@@ -120,8 +120,8 @@ class TransformerConfig(Config):
     positions: str = 'sinusoidal' # see `POSITIONS`
     max_len: int = 1024 # positions kept ready; the limit of learned ones
     tie_weights: bool = True # one matrix for embeddings and output
-    pad_id: int = 0 # fills up short sequences
-    bos_id: int = 1 # begins every target
+    pad_id: int = 0 # fills up short sequences; what masks hide
+    bos_id: int = 1 # begins every target; the data of chapter 07 use these three
     eos_id: int = 2 # ends every sequence
     presets = {'base': {}, 'big': dict(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),
                'tiny': dict(vocab_size=100, d_model=64, d_ff=256, n_heads=4, n_layers=2, dropout=0.0)}
@@ -295,6 +295,6 @@ def load_model(folder, # written by `save_model`
     try:
         model = Transformer(TransformerConfig.from_dict(json.loads(config.read_text())))
         load_tensors(model, str(weights))
-    except (SafetensorError, json.JSONDecodeError, RuntimeError) as error:
+    except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
     return model.to(device).eval()
