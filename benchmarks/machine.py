@@ -18,12 +18,18 @@ def processor() -> str:
     return names[0] if names and names[0] != "unknown" else platform.processor() or platform.machine()
 
 
-def commit() -> str:
-    "The commit that was measured, marked when the tree had changes."
+def git(*words: str) -> str:
+    "What git says in this repository, or 'unknown'."
     try:
-        return subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True, cwd=RESULTS.parent).stdout.strip()
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=True, cwd=RESULTS.parents[1]).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def commit() -> str:
+    "The commit that was measured, marked when something other than results had changed."
+    changed = git("status", "--porcelain", "--", ".", ":!benchmarks/results")
+    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
 
 
 def origin(device: str) -> dict:
