@@ -133,7 +133,7 @@ def bars(groups:dict, # member -> its values, one for each label
         ax.bar(places, [float(v) for v in values], width, label=member, align='edge')
     ax.set(ylabel=ylabel, title=title)
     ax.set_xticks([x + .4 for x in range(len(labels))], [str(label) for label in labels])
-    if len(groups) > 1: ax.legend()
+    if len(groups) > 1: ax.legend(loc='upper left', bbox_to_anchor=(1, 1)) # beside the bars, never over them
     return picture
 
 # %% ../nbs/90_plotting.ipynb #towers-2
