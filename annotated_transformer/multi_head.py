@@ -135,11 +135,13 @@ def attention_with_weights(query:Tensor, # *batch Q Dk
 def recorded_attention(model:nn.Module, # any module with `MultiHeadAttention` inside
                       ): # yields a dict: name of a module -> list of B H Q K, one per call
     "Collect the weights of every attention run inside the `with` block; nothing stays on the model."
-    records, handles = {}, []
-    def ask(module, args, kwargs): return args, {**kwargs, 'need_weights': True}
+    records, handles, asked = {}, [], []
+    def ask(module, args, kwargs):
+        asked.append(kwargs.get('need_weights', False)) # by the caller
+        return args, {**kwargs, 'need_weights': True}
     def keep(name, module, args, output):
         records.setdefault(name, []).append(output[1].detach())
-        return output[0]
+        return output if asked.pop() else output[0]
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             handles.append(module.register_forward_pre_hook(ask, with_kwargs=True))
