@@ -13,7 +13,7 @@ from .config import check_sizes, refusal
 
 # %% auto #0
 __all__ = ['POSITIONS', 'check_ids', 'TokenEmbedding', 'frequencies', 'sinusoids', 'NoPositions', 'SinusoidalPositions',
-           'LearnedPositions', 'RotaryPositions']
+           'LearnedPositions', 'RotaryPositions', 'PositionedEmbedding']
 
 # %% ../nbs/05_embeddings.ipynb #check-ids
 def check_ids(ids:Tensor, # *batch, token ids
@@ -146,3 +146,19 @@ class RotaryPositions(NoPositions):
 # %% ../nbs/05_embeddings.ipynb #rotary-positions-code-4
 POSITIONS = {'sinusoidal': SinusoidalPositions, 'learned': LearnedPositions,
              'rotary': RotaryPositions, 'none': NoPositions}
+
+# %% ../nbs/05_embeddings.ipynb #positionedembedding
+class PositionedEmbedding(nn.Module):
+    "What enters a stack: embedded tokens that know their position. Source: sections 3.4, 3.5 and 5.4."
+    def __init__(self,
+                 embedding:TokenEmbedding, # ids to vectors
+                 positions:nn.Module, # a scheme of `POSITIONS`
+                 dropout:float=0.0, # probability, on the sum
+                ):
+        super().__init__()
+        self.embedding, self.positions, self.dropout = embedding, positions, nn.Dropout(dropout)
+
+    def forward(self, ids:Tensor, # B L
+                start:int=0, # position of the first token
+               ) -> Tensor: # B L D
+        return self.dropout(self.positions.add(self.embedding(ids), start))

@@ -17,7 +17,7 @@ from .attention import (Attention, attention_weights, check_attention,
 from .config import check_probabilities, check_sizes, check_width, refusal
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'HeadProjections', 'unturned', 'MultiHeadAttention',
+__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'HeadProjections', 'unturned', 'fresh_heads', 'MultiHeadAttention',
            'attention_with_weights', 'recorded_attention']
 
 # %% ../nbs/03_multi_head.ipynb #split-heads
@@ -68,16 +68,15 @@ class HeadProjections(nn.Module):
                ) -> list[Tensor]: # B H Q Dk, B H K Dk, B H K Dv
         for name, x in dict(query=query, key=key, value=value).items():
             check_width(name, x, self.d_model)
-        if query is key and key is value: parts = self.packed(query).split(self.sizes, dim=-1)
-        elif key is value:
-            parts = self.rows(query, 0, 1), *self.rows(key, 1, 3).split(self.sizes[1:], dim=-1)
-        else: parts = self.rows(query, 0, 1), self.rows(key, 1, 2), self.rows(value, 2, 3)
-        return [split_heads(part, self.n_heads) for part in parts]
+        if query is key and key is value: return self.some(query, 0, 3)
+        if key is value: return self.some(query, 0, 1) + self.some(key, 1, 3)
+        return self.some(query, 0, 1) + self.some(key, 1, 2) + self.some(value, 2, 3)
 
-    def rows(self, x, first, last): # x times the matrices `first` to `last`, without a copy of them
+    def some(self, x, first, last): # by the matrices `first` to `last` alone, without a copy of them
         where = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
         bias = None if self.packed.bias is None else self.packed.bias[where]
-        return F.linear(x, self.packed.weight[where], bias)
+        parts = F.linear(x, self.packed.weight[where], bias).split(self.sizes[first:last], dim=-1)
+        return [split_heads(part, self.n_heads) for part in parts]
 
 # %% ../nbs/03_multi_head.ipynb #unturned
 def unturned(heads:Tensor, # B H L Dk, queries or keys
@@ -85,6 +84,16 @@ def unturned(heads:Tensor, # B H L Dk, queries or keys
             ) -> Tensor: # B H L Dk
     "Leave queries and keys as they are: the default of `MultiHeadAttention`."
     return heads
+
+# %% ../nbs/03_multi_head.ipynb #fresh-heads
+def fresh_heads(attention:MultiHeadAttention, # whose projections make them
+                query:Tensor, # B Q D
+                key:Tensor, # B K D
+                value:Tensor, # B K D
+               ) -> tuple[Tensor, Tensor, Tensor]: # B H Q Dk, B H K Dk, B H K Dv
+    "Queries, keys and values made anew from the inputs: the default of `MultiHeadAttention`."
+    query, key, value = attention.project(query, key, value)
+    return attention.turn(query), attention.turn(key), value
 
 # %% ../nbs/03_multi_head.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
@@ -110,13 +119,13 @@ class MultiHeadAttention(nn.Module):
                 value:Tensor, # B K D
                 mask:Tensor|None=None, # bool, broadcastable to B H Q K; True = may attend
                 need_weights:bool=False, # return the weights as well
+                heads:Callable=fresh_heads, # where queries, keys and values come from
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
-        query, key, value = self.project(query, key, value)
-        inputs = self.turn(query), self.turn(key), value, mask, self.dropout if self.training else 0.0
+        inputs = *heads(self, query, key, value), mask, self.dropout if self.training else 0.0
         if not need_weights:
             return self.output(merge_heads(scaled_dot_product_attention(*inputs, self.attention)))
-        heads, weights = attention_with_weights(*inputs)
-        return self.output(merge_heads(heads)), weights
+        out, weights = attention_with_weights(*inputs)
+        return self.output(merge_heads(out)), weights
 
 # %% ../nbs/03_multi_head.ipynb #attention-with-weights
 def attention_with_weights(query:Tensor, # *batch Q Dk

@@ -15,7 +15,7 @@ except ImportError as error:
                       'which is missing: pip install matplotlib') from error
 
 # %% auto #0
-__all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars', 'towers']
+__all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars', 'towers', 'tree']
 
 # %% ../nbs/90_plotting.ipynb #picture
 class Picture(Figure):
@@ -156,5 +156,32 @@ def towers(columns:dict, # title -> list of (label, kind), from bottom to top
     for (start, low), (end, high) in links:
         ends = [(list(columns).index(name) + x, y) for name, y, x in ((start, low, .87), (end, high, .13))]
         ax.annotate('', ends[1], ends[0], arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'))
+    ax.axis('off')
+    return picture
+
+# %% ../nbs/90_plotting.ipynb #tree
+def tree(labels:dict, # path, a tuple of steps from the root () -> label
+         marked:list=(), # paths to be shown bold, with the way that leads to them
+         size:tuple=(1.1, .42), # width of a step and height of a leaf, inches
+        ) -> Picture:
+    "Paths that share their beginnings, from left to right. A path without its parent is refused."
+    for path in labels:
+        if path and path[:-1] not in labels: raise ValueError(f'labels: {path} has no parent in the tree')
+    order = sorted(labels, key=lambda path: [list(labels).index(path[:n]) for n in range(len(path) + 1)])
+    parents = {path[:-1] for path in order if path}
+    height, n_leaves = {}, 0
+    for path in reversed(order): # children come before their parents
+        below = [height[child] for child in order if child and child[:-1] == path]
+        height[path] = (below[0] + below[-1])/2 if below else n_leaves
+        n_leaves += path not in parents
+    deepest = max(map(len, labels))
+    picture = Picture(figsize=(size[0]*(deepest + 1), size[1]*(n_leaves + .5)), layout='constrained')
+    ax = picture.add_subplot(xlim=(-.5, deepest + .5), ylim=(-.7, n_leaves - .3))
+    bold = {path[:n] for path in marked for n in range(len(path) + 1)}
+    for path in order:
+        style = dict(color='black', linewidth=1.6) if path in bold else dict(color='darkgrey', linewidth=.8)
+        if path: ax.plot([len(path) - 1, len(path)], [height[path[:-1]], height[path]], zorder=1, **style)
+        ax.text(len(path), height[path], labels[path], ha='center', va='center', fontsize=9, color=style['color'],
+                bbox=dict(boxstyle='round', facecolor='white', edgecolor=style['color']))
     ax.axis('off')
     return picture

@@ -6,23 +6,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 from torch import Tensor, nn
 
 from .config import Config, check_choice, check_probabilities, check_sizes, refusal
-from .embeddings import POSITIONS, TokenEmbedding
+from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
 from .layers import ACTIVATIONS, RESIDUALS, FeedForward
 from .masks import padding_mask, target_mask
-from .multi_head import MultiHeadAttention, head_sizes, unturned
+from .multi_head import MultiHeadAttention, fresh_heads, head_sizes, unturned
 
 # %% auto #0
-__all__ = ['EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'TransformerConfig', 'check_transformer_config',
+__all__ = ['FRESH', 'EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'TransformerConfig', 'check_transformer_config',
            'build_attention', 'build_feed_forward', 'build_residual', 'build_positions', 'build_encoder',
-           'build_decoder', 'initialise', 'PositionedEmbedding', 'build_ends', 'Transformer', 'count_parameters',
-           'save_model', 'load_model']
+           'build_decoder', 'initialise', 'build_ends', 'Transformer', 'count_parameters', 'save_model', 'load_model']
 
 # %% ../nbs/06_transformer.ipynb #encoderlayer
 class EncoderLayer(nn.Module):
@@ -43,10 +43,12 @@ class EncoderLayer(nn.Module):
         return self.residuals[1](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #decoderlayer
+FRESH = fresh_heads, fresh_heads
+
 class DecoderLayer(nn.Module):
     "Masked self-attention, attention to the encoder's output, then feed-forward. Source: section 3.1."
     def __init__(self,
-                 self_attention:nn.Module, # (query, key, value, mask) -> B T D
+                 self_attention:nn.Module, # (query, key, value, mask, heads) -> B T D
                  cross_attention:nn.Module, # the same, with keys and values from the memory
                  feed_forward:nn.Module, # B T D -> B T D
                  residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
@@ -60,9 +62,12 @@ class DecoderLayer(nn.Module):
                 memory:Tensor, # B S D, the encoder's output
                 mask:Tensor|None=None, # bool, broadcastable to B H T T; True = may attend
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
+                heads:tuple=FRESH, # of self- and of cross-attention: made anew, or kept
                ) -> Tensor: # B T D
-        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask))
-        x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory, memory_mask))
+        own, cross = heads
+        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask, heads=own))
+        x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory, memory_mask,
+                                                                heads=cross))
         return self.residuals[2](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #encoder
@@ -95,8 +100,9 @@ class Decoder(nn.Module):
                 memory:Tensor, # B S D
                 mask:Tensor|None=None, # bool, broadcastable to B H T T; True = may attend
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
+                heads:Iterable=repeat(FRESH), # for each layer, see `DecoderLayer`
                ) -> Tensor: # B T D
-        for layer in self.layers: x = layer(x, memory, mask, memory_mask)
+        for layer, own in zip(self.layers, heads): x = layer(x, memory, mask, memory_mask, own)
         return self.after_stack(x)
 
 # %% ../nbs/06_transformer.ipynb #transformerconfig
@@ -200,22 +206,6 @@ def initialise(model:nn.Module, # any module; changed in place
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None: nn.init.zeros_(module.bias)
     return model
-
-# %% ../nbs/06_transformer.ipynb #positionedembedding
-class PositionedEmbedding(nn.Module):
-    "What enters a stack: embedded tokens that know their position. Source: sections 3.4, 3.5 and 5.4."
-    def __init__(self,
-                 embedding:TokenEmbedding, # ids to vectors
-                 positions:nn.Module, # a scheme of `POSITIONS`
-                 dropout:float=0.0, # probability, on the sum
-                ):
-        super().__init__()
-        self.embedding, self.positions, self.dropout = embedding, positions, nn.Dropout(dropout)
-
-    def forward(self, ids:Tensor, # B L
-                start:int=0, # position of the first token
-               ) -> Tensor: # B L D
-        return self.dropout(self.positions.add(self.embedding(ids), start))
 
 # %% ../nbs/06_transformer.ipynb #build-ends
 def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropout

@@ -1,0 +1,149 @@
+"""Cached decoding against uncached decoding and Hugging Face's `generate`, base size, the same weights on all sides.
+
+    python benchmarks/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--rounds 3]
+
+All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
+anything is timed, tokens are compared: a side that writes others would not be worth timing. Numbers are tokens a second,
+medians over the rounds; ratios above 1 mean that ours is faster. Ours stores matrices by columns on a CPU
+(`store_by_columns`). Uncached decoding is timed at evenly spaced positions, because whole answers take minutes.
+"""
+import argparse
+import copy
+import statistics
+import time
+from functools import partial
+
+import torch
+from machine import save
+from marian import as_marian
+from torch.nn import functional as F
+
+from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, beam_search, greedy_decode, store_by_columns
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+ENDLESS = SpecialIds(eos_id=None)
+SOURCE_LENGTH = 32
+
+
+def seconds(work, device: str) -> float:
+    "Of one call."
+    if device == "cuda": torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if device == "cuda": torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def ours(model, src, length: int, beam: int):
+    "The best answers, cached."
+    return greedy_decode(model, src, length, ENDLESS) if beam == 1 else beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
+
+
+def theirs(model, src, length: int, beam: int):
+    "The same by Hugging Face."
+    return model.generate(
+        src, attention_mask=torch.ones_like(src), max_new_tokens=length, num_beams=beam, do_sample=False, length_penalty=0.0,
+        early_stopping=beam > 1, suppress_tokens=[0, 1, 2],
+    )
+
+
+@torch.no_grad()
+def uncached(model, src, length: int, device: str, samples: int) -> float:
+    "Seconds for an answer without a cache, from steps at evenly spaced positions."
+    steps, times = UncachedSteps(model, src, length), []
+    for i in range(samples):
+        position = int((i + 0.5) * length / samples)
+        steps.written = torch.full((len(src), 1, position), 3, device=device) if position else None
+        newest = torch.full((len(src), 1), 3, device=device)
+        times.append(seconds(lambda: steps(newest)[:, 0].log_softmax(-1).argmax(-1), device))
+    return length * statistics.fmean(times)
+
+
+def check(models: dict, src, length: int):
+    "All sides write the same tokens in float32, greedily and by a beam."
+    for beam in (1, 4):
+        found, expected = ours(models["ours"], src, length, beam), theirs(models["hugging face"], src, length, beam)
+        if found.ids.tolist() != expected[:, 1:].tolist(): raise SystemExit(f"beam {beam}: the two sides write different tokens")
+    plain = greedy_decode(models["uncached"], src, length, ENDLESS, UncachedSteps)
+    if plain.ids.tolist() != ours(models["ours"], src, length, 1).ids.tolist(): raise SystemExit("cached and uncached write different tokens")
+
+
+def compare(models: dict, src, length: int, beam: int, device: str, rounds: int) -> dict:
+    "Median speeds of all sides, measured in turns."
+    batch = len(src)
+    sides = {name: partial(ours if name.startswith("ours") else theirs, model, src, length, beam) for name, model in models.items() if name != "uncached"}
+    times = {name: [] for name in [*sides, *(["uncached"] if beam == 1 else [])]}
+    rounds = rounds if batch * beam < 32 else min(rounds, 2) # minutes for each answer
+    for turn in range(rounds):
+        for name in sorted(sides, reverse=turn % 2 == 0): # the order alternates, so that neither always goes first
+            times[name].append(seconds(sides[name], device))
+        if beam == 1: times["uncached"].append(uncached(models["uncached"], src, length, device, 4))
+    median = {name: statistics.median(values) for name, values in times.items()}
+    ratios = {f"{mine} / {other}": median[other] / median[mine] for mine in sides if mine.startswith("ours") for other in median if not other.startswith("ours")}
+    return dict(
+        length=length, batch=batch, beam=beam, rounds=rounds,
+        tokens_per_second={name: rounded(batch * length / s) for name, s in median.items()},
+        spread={name: [rounded(batch * length / s) for s in (max(values), min(values))] for name, values in times.items()},
+        ratios={name: rounded(ratio) for name, ratio in ratios.items()},
+    )
+
+
+@torch.no_grad()
+def by_position(model, src, length: int, device: str, rounds: int) -> dict:
+    "Milliseconds of a cached step early and late in an answer, and those of its attention alone."
+    times = []
+    for _ in range(rounds):
+        steps, newest = CachedSteps(model, src, length), torch.full((len(src), 1), 3, device=device)
+        times.append([seconds(lambda: steps(newest), device) for _ in range(length)])
+    step = [statistics.median(column) for column in zip(*times)]
+    quarter = length // 4
+    config, attention = model.config, {}
+    for name, n_keys in (("early", quarter // 2), ("late", length - quarter // 2)):
+        heads = torch.randn(3, len(src), config.n_heads, length, config.d_model // config.n_heads, device=device, dtype=next(model.parameters()).dtype)
+        q, k, v = heads[0, :, :, :1], heads[1, :, :, :n_keys], heads[2, :, :, :n_keys]
+        calls = [seconds(lambda: [F.scaled_dot_product_attention(q, k, v) for _ in range(config.n_layers)], device) for _ in range(200)]
+        attention[name] = statistics.median(calls)
+    return dict(
+        length=length, batch=len(src), steps_early=rounded(1000 * statistics.median(step[:quarter])),
+        steps_late=rounded(1000 * statistics.median(step[-quarter:])),
+        attention_early=rounded(1000 * attention["early"]), attention_late=rounded(1000 * attention["late"]),
+    )
+
+
+def rounded(x: float) -> float: return float(f"{x:.4g}")
+
+
+def main(options):
+    torch.manual_seed(0)
+    config = TransformerConfig(attention_bias=True) # the base model, with the biases that Marian has
+    model = Transformer(config).eval().to(options.device)
+    marian = as_marian(model.cpu()).to(options.device)
+    model.to(options.device)
+    tuned = (lambda m: m) if options.device == "cuda" else store_by_columns
+    models = {
+        "ours": tuned(copy.deepcopy(model)), "ours bf16": copy.deepcopy(model).bfloat16(), "hugging face": marian,
+        "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model,
+    }
+    src = torch.randint(3, config.vocab_size, (max(options.batches), SOURCE_LENGTH), device=options.device)
+    check(models, src[:2], 24)
+    positions = [by_position(models["ours"], src[:batch], max(options.lengths), options.device, options.rounds) for batch in options.batches]
+    for row in positions: print(row, flush=True)
+    rows = []
+    for length in options.lengths:
+        for batch in options.batches:
+            for beam in options.beams:
+                rows.append(row := compare(models, src[:batch], length, beam, options.device, options.rounds))
+                print(f"length {length}, batch {batch}, beam {beam}:", row["tokens_per_second"], row["ratios"], flush=True)
+                path = save(f"decoding_{options.device}", options.device, model="base", source_length=SOURCE_LENGTH, rows=rows, by_position=positions)
+    print("written to", path)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    numbers = lambda text: [int(word) for word in text.split(",")] # noqa: E731
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--lengths", type=numbers, default=[32, 128, 256], help="tokens of an answer, separated by commas")
+    parser.add_argument("--batches", type=numbers, default=[1, 32], help="sources decoded together")
+    parser.add_argument("--beams", type=numbers, default=[1, 4], help="1 is greedy decoding")
+    parser.add_argument("--rounds", type=int, default=3, help="measured answers of each side")
+    main(parser.parse_args())
