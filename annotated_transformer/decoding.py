@@ -5,12 +5,14 @@
 # %% ../nbs/11_decoding.ipynb #decoding-code-2
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .config import check_sizes, refusal
 from .data import BOS, EOS, PAD, check_pairs, stream_batches
@@ -19,7 +21,8 @@ from .data import BOS, EOS, PAD, check_pairs, stream_batches
 __all__ = ['Decoded', 'SpecialIds', 'UncachedSteps', 'take', 'length_limits', 'next_log_probs', 'write', 'best_token',
            'greedy_decode', 'GrowingHeads', 'FixedHeads', 'KeyValueCache', 'decode_step', 'CachedSteps', 'keep_top_k',
            'keep_top_p', 'sampler', 'sample_decode', 'penalty', 'extend', 'without', 'best_of', 'joined', 'is_done',
-           'check_beam', 'first_rivals', 'trimmed', 'beam_search', 'store_by_columns', 'decode_lists']
+           'check_beam', 'first_rivals', 'trimmed', 'beam_search', 'FewRows', 'few_rows_linear', 'prepare_for_decoding',
+           'decode_lists']
 
 # %% ../nbs/11_decoding.ipynb #decoded
 @dataclass(frozen=True)
@@ -417,14 +420,49 @@ def beam_search(model:nn.Module, # in evaluation mode
         token = alive.ids[:, :, t]
     return trimmed(ended[:, 0] if n_best is None else ended[:, :n_best], special)
 
-# %% ../nbs/11_decoding.ipynb #store-by-columns
-def store_by_columns(model:nn.Module, # changed in place: the order in memory alone
-                    ) -> nn.Module: # the same
-    "Store matrices with more rows than columns column by column: faster decoding of few rows on a CPU."
-    for parameter in model.parameters():
-        if parameter.ndim == 2 and parameter.shape[0] > parameter.shape[1]:
-            parameter.data = parameter.data.t().contiguous().t()
-    return model
+# %% ../nbs/11_decoding.ipynb #fewrows
+class FewRows(Tensor):
+    "A matrix of weights that knows a faster product with few rows. For inference on a CPU."
+    @classmethod
+    def of(cls, weight:Tensor, # out in, shared and not copied
+          ) -> FewRows: # with the same numbers
+        new = weight.detach().as_subclass(cls)
+        pack = weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available()
+        new.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None) if pack else None
+        new.slices = {} # rows that were asked for, made once
+        return new
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            if func is F.linear: return few_rows_linear(*args, **(kwargs or {}))
+            if func is not Tensor.__getitem__: return func(*args, **(kwargs or {}))
+            weight, rows = args
+            place = str(rows) # slices are no keys before Python 3.12
+            if place not in weight.slices: weight.slices[place] = cls.of(weight[rows])
+            return weight.slices[place]
+
+def few_rows_linear(x:Tensor, # *batch in
+                    weight:FewRows, # out in
+                    bias:Tensor|None=None, # out
+                   ) -> Tensor: # *batch out
+    "`F.linear`, faster."
+    if weight.packed is not None:
+        return torch.ops.mkldnn._linear_pointwise(x, weight.packed, bias, 'none', [], '')
+    rows = x.flatten(0, -2)
+    if len(rows) > 64: return F.linear(x, weight, bias)
+    two_or_more = torch.cat([rows, rows]) if len(rows) == 1 else rows
+    out = (weight @ two_or_more.t())[:, :len(rows)].t().contiguous()
+    return (out if bias is None else out + bias).view(*x.shape[:-1], -1)
+
+# %% ../nbs/11_decoding.ipynb #prepare-for-decoding
+def prepare_for_decoding(model:nn.Module, # on a CPU; stays as it is
+                        ) -> nn.Module: # a copy in evaluation mode that shares the weights' memory
+    "A copy that writes few sequences at a time faster; it cannot be trained."
+    for name, weight in model.named_parameters():
+        if weight.device.type != 'cpu': raise refusal(name, weight.device.type, 'a weight on the CPU')
+    instead = {id(p): FewRows.of(p) if p.ndim == 2 else p for p in model.parameters()}
+    return copy.deepcopy(model, instead).eval()
 
 # %% ../nbs/11_decoding.ipynb #decode-lists
 def decode_lists(model:nn.Module, # an encoder-decoder

@@ -4,8 +4,8 @@
 
 All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
 anything is timed, tokens are compared: a side that writes others would not be worth timing. Numbers are tokens a second,
-medians over the rounds; ratios above 1 mean that ours is faster. Ours stores matrices by columns on a CPU
-(`store_by_columns`). Uncached decoding is timed at evenly spaced positions, because whole answers take minutes.
+medians over the rounds; ratios above 1 mean that ours is faster. On a CPU ours is prepared (`prepare_for_decoding`), and
+"ours plain" is not. Uncached decoding is timed at evenly spaced positions, because whole answers take minutes.
 """
 import argparse
 import copy
@@ -18,7 +18,7 @@ from machine import save
 from marian import as_marian
 from torch.nn import functional as F
 
-from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, beam_search, greedy_decode, store_by_columns
+from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, beam_search, greedy_decode, prepare_for_decoding
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 ENDLESS = SpecialIds(eos_id=None)
@@ -119,11 +119,10 @@ def main(options):
     model = Transformer(config).eval().to(options.device)
     marian = as_marian(model.cpu()).to(options.device)
     model.to(options.device)
-    tuned = (lambda m: m) if options.device == "cuda" else store_by_columns
-    models = {
-        "ours": tuned(copy.deepcopy(model)), "ours bf16": copy.deepcopy(model).bfloat16(), "hugging face": marian,
-        "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model,
-    }
+    half = copy.deepcopy(model).bfloat16()
+    models = {"ours": model, "ours bf16": half}
+    if options.device == "cpu": models = {"ours plain": model} | {name: prepare_for_decoding(m) for name, m in models.items()}
+    models |= {"hugging face": marian, "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model}
     src = torch.randint(3, config.vocab_size, (max(options.batches), SOURCE_LENGTH), device=options.device)
     check(models, src[:2], 24)
     positions = [by_position(models["ours"], src[:batch], max(options.lengths), options.device, options.rounds) for batch in options.batches]
