@@ -17,10 +17,16 @@ except ImportError as error:
 
 from .config import refusal
 from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
+from .data import EOS, FIRST_SYMBOL, pad
+from .decoding import Decoded
+from .inspect import attend
+from .search import beam_search
 from .training import pick_device
+from .transformer import load_model
+from .view import attention_view
 
 # %% auto #0
-__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task']
+__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task', 'symbols', 'answer_lines', 'decode']
 
 # %% ../nbs/91_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -49,6 +55,7 @@ def report(result:CopyTaskResult, # a finished run
         *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps'] if m['interrupted'] else []),
         f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on {m["device"]}',
+        f'decoded {m["n_heldout"]:,} held-out sequences at {m["sequences_per_second"]:,} sequences/s',
         f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
 
 # %% ../nbs/91_cli.ipynb #prepare
@@ -87,3 +94,48 @@ def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, revers
     save_run(result, folder)
     files = ', '.join(sorted(file.name for file in folder.iterdir()))
     typer.echo(f'{report(result)}\nwritten to {folder}: {files}')
+
+# %% ../nbs/91_cli.ipynb #symbols
+def symbols(text:str, # numbers, separated by spaces
+            vocab_size:int, # of the model
+           ) -> list: # of ids
+    "The ids that somebody typed. Raises `ValueError` for what is no symbol of the model."
+    expected = f'symbols from {FIRST_SYMBOL} to {vocab_size - 1}, separated by spaces'
+    words = text.split()
+    if not words: raise refusal('sequence', text, expected)
+    for word in words:
+        if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size: raise refusal('symbol', word, expected)
+    return [int(word) for word in words]
+
+def answer_lines(answers:Decoded, # of one source, N of them
+                ) -> list: # of text
+    "Each answer with its log-probability."
+    return [f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
+            f'{"" if EOS in row else "   (cut off)"}'
+            for ids, log_prob, row in zip(answers.lists(), answers.log_probs.tolist(), answers.ids.tolist())
+            if log_prob > -float('inf')]
+
+# %% ../nbs/91_cli.ipynb #decode-2
+@app.command('decode')
+def decode(sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
+           model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
+           beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy decoding.')]=1,
+           n_best:Annotated[int, typer.Option(help='Answers to print, at most as many as the beam.')]=1,
+           length_penalty:Annotated[float, typer.Option(
+               help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
+           max_len:Annotated[Optional[int], typer.Option(
+               help='Tokens of an answer, with its end [default: those of the source + 50].')]=None,
+           attention:Annotated[Optional[Path], typer.Option(
+               help='Write where each head looks to this HTML page.')]=None):
+    "Ask a trained model; print what it answers, with log-probabilities."
+    try:
+        transformer = load_model(model)
+        source = symbols(sequence, transformer.config.vocab_size)
+        answers = beam_search(transformer, pad([[*source, EOS]]), max_len, beam_size=beam,
+                              length_penalty=length_penalty, n_best=n_best)[0]
+        typer.echo('\n'.join(answer_lines(answers)))
+        if attention is None: return
+        prepare(attention.parent)
+        view = attention_view(attend(transformer, source, answers.lists()[0]))
+        typer.echo(f'written to {view.save(attention, title=sequence)}')
+    except (ValueError, OSError) as error: raise typer.BadParameter(str(error)) from error

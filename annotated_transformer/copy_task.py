@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +18,7 @@ from torch import nn
 
 from .config import Config, check_choice, check_sizes, refusal
 from .data import BOS, EOS, FIRST_SYMBOL, TASKS, pad, stream_batches, synthetic_pairs
-from .decoding import decode_lists
+from .decoding import Decoded, decode_lists, greedy_decode
 from .multi_head import recorded_attention
 from .training import History, TrainConfig, pick_device, train
 from .transformer import Transformer, TransformerConfig, count_parameters, save_model
@@ -100,18 +101,21 @@ def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                   progress:bool=True, # show a bar
                   build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
                   eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
+                  decode:Callable[..., Decoded]=greedy_decode, # writes the answers, see chapter 11
                  ) -> CopyTaskResult:
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    def write(model, pairs): return decode_lists(model, [source for source, _ in pairs], config.max_len + 2)
+    def write(model, pairs):
+        return decode_lists(model, [source for source, _ in pairs], config.max_len + 2, decode=decode)
     def measure(model, pairs=pairs[:500]): return dict(exact_match=exact_match(write(model, pairs), pairs))
     batches = stream_batches(config.pairs(), config.batch_size)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
                     measure if eval_every else None, progress=progress)
+    start = time.perf_counter()
     written = write(model, pairs)
-    metrics = run_metrics(config, model, history, exact_match(written, pairs))
+    metrics = run_metrics(config, model, history, exact_match(written, pairs), time.perf_counter() - start)
     return CopyTaskResult(config, model, history, metrics, pairs, written)
 
 # %% ../nbs/12_copy_task.ipynb #run-metrics
@@ -119,12 +123,15 @@ def run_metrics(config:CopyTaskConfig, # what was asked for
                 model:nn.Module, # trained
                 history:History, # of its training
                 exact:float, # exact match on the held-out sequences
+                decode_seconds:float, # time that decoding them took
                ) -> dict: # plain values, fit for JSON
     "What was done, on what, how fast and how well; times in seconds."
     return dict(task=config.task, exact_match=exact, n_heldout=config.n_heldout,
                 steps=history.steps, interrupted=history.interrupted,
                 train_seconds=round(history.seconds, 2), parameters=count_parameters(model),
                 tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
+                decode_seconds=round(decode_seconds, 2),
+                sequences_per_second=round(config.n_heldout / max(decode_seconds, 1e-9)),
                 device=describe_device(next(model.parameters()).device), torch=torch.__version__,
                 seed=config.seed, config=config.to_dict())
 

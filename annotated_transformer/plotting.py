@@ -15,7 +15,7 @@ except ImportError as error:
                       'which is missing: pip install matplotlib') from error
 
 # %% auto #0
-__all__ = ['Picture', 'panels', 'label_axis', 'heatmaps', 'curves', 'histograms', 'bars', 'towers', 'tree']
+__all__ = ['Picture', 'panels', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars', 'towers', 'links', 'tree']
 
 # %% ../nbs/90_plotting.ipynb #picture
 class Picture(Figure):
@@ -53,7 +53,12 @@ def label_axis(axis, # a matplotlib axis: ax.xaxis or ax.yaxis
     step = -(-len(labels) // limit)
     axis.set_ticks(range(0, len(labels), step), [str(label) for label in labels][::step], **text)
 
-# %% ../nbs/90_plotting.ipynb #heatmaps
+# %% ../nbs/90_plotting.ipynb #numbers-of
+def numbers_of(matrix, # a tensor, an array, or lists already
+              ) -> list: # nested lists of numbers
+    "Plain lists, whatever the numbers came in."
+    return matrix.tolist() if hasattr(matrix, 'tolist') else matrix
+
 def heatmaps(maps:dict, # title -> matrix, rows by columns
              rows=None, # labels of the rows
              cols=None, # labels of the columns
@@ -61,19 +66,20 @@ def heatmaps(maps:dict, # title -> matrix, rows by columns
              ylabel:str='query', # what the rows are
              limits:tuple|None=None, # values of the darkest and brightest colour
              cmap:str='viridis', # matplotlib's name of the colour map
-             **grid, # columns and size, as in `panels`
+             size:tuple=(3.0, 2.6), # width and height of one panel, inches
+             columns:int=4, # panels in a row at the most
             ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
-    values = {title: matrix.tolist() if hasattr(matrix, 'tolist') else matrix
-              for title, matrix in maps.items()}
+    values = {title: numbers_of(matrix) for title, matrix in maps.items()}
     flat = [x for matrix in values.values() for row in matrix for x in row]
     low, high = limits or (min(flat), max(flat))
-    picture, axes = panels(len(values), **grid)
+    picture, axes = panels(len(values), columns, size)
+    width, height = size
     for ax, (title, matrix) in zip(axes, values.items()):
         image = ax.imshow(matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto', interpolation='nearest')
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        label_axis(ax.xaxis, cols, rotation=90)
-        label_axis(ax.yaxis, rows)
+        for axis, labels, inches, text in ((ax.xaxis, cols, width, dict(rotation=90)), (ax.yaxis, rows, height, {})):
+            label_axis(axis, labels, max(1, int(7*(inches - .8))), fontsize=8, **text)
     picture.colorbar(image, ax=axes)
     return picture
 
@@ -157,6 +163,26 @@ def towers(columns:dict, # title -> list of (label, kind), from bottom to top
         ends = [(list(columns).index(name) + x, y) for name, y, x in ((start, low, .87), (end, high, .13))]
         ax.annotate('', ends[1], ends[0], arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'))
     ax.axis('off')
+    return picture
+
+# %% ../nbs/90_plotting.ipynb #links-2
+def links(panels_of:dict, # title -> list of maps, Q K, weights from 0 to 1
+          queries:list, # Q labels, on the left
+          keys:list, # K labels, on the right
+          size:tuple=(3.4, .3), # width of a panel, height of a token, inches
+         ) -> Picture:
+    "Lines from tokens to the tokens they look at; weights below 0.03 are left out."
+    longest = max(len(queries), len(keys))
+    picture, axes = panels(len(panels_of), 3, (size[0], size[1]*longest + .6))
+    for ax, (title, maps) in zip(axes, panels_of.items()):
+        for colour, weights in enumerate(maps):
+            for q, row in enumerate(numbers_of(weights)):
+                for k, weight in enumerate(row):
+                    if weight >= .03: ax.plot([0, 1], [q, k], color=f'C{colour % 10}', alpha=min(1, weight), linewidth=2.5)
+        for labels, x, side in ((queries, -.04, 'right'), (keys, 1.04, 'left')):
+            for y, label in enumerate(labels): ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
+        ax.set(title=title, xlim=(-.3, 1.3), ylim=(longest - .5, -.5))
+        ax.axis('off')
     return picture
 
 # %% ../nbs/90_plotting.ipynb #tree

@@ -365,8 +365,9 @@ class Part(TocTree):
 # ---- Finishing touches on the document ----
 
 def chapter_number(docname):
-    match = re.match(r"(\d\d)_", docname)
-    return match and int(match[1])
+    "As the reader sees it: 3, 11 or 11b."
+    match = re.match(r"(\d\d[a-z]?)_", docname)
+    return match and (match[1].lstrip("0") or "0")
 
 
 def dress(app, doctree):

@@ -4,3 +4,5 @@ import os
 
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
+
+from browsing import browser  # noqa: E402, F401  (a fixture for all tests)

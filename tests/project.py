@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("plotting", "cli", "config")  # 90 to 92: what every chapter leans on, and what stands in front of them all
+TOOLS = ("plotting", "cli", "config", "few_rows")  # 90 to 93: what every chapter leans on, and what stands in front of them all
 
 
 @functools.cache
@@ -93,7 +93,7 @@ class Chapter:
     "One notebook."
 
     def __init__(self, path: Path):
-        self.path, self.name, self.number = path, path.stem, int(path.stem[:2])
+        self.path, self.name, self.number = path, path.stem, path.stem.partition("_")[0]  # 11, 11b, 12
         self.notebook = json.loads(path.read_text(encoding="utf-8"))
         self.cells = [Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()]
 

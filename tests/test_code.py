@@ -55,7 +55,7 @@ def imports(module: str) -> frozenset[str]:
     return frozenset(found & modules().keys())
 
 
-def numbers() -> dict[str, int]:
+def numbers() -> dict[str, str]:
     return {chapter.module: chapter.number for chapter in chapters() if chapter.module}
 
 
@@ -66,8 +66,8 @@ def test_imports_point_downwards(module):
         module, {"plotting", "config"} | {other for other in number if number[other] < number[module]}
     )
     upwards = imports(module) - allowed
-    assert not upwards, f"{module} ({number[module]:02}) imports " + ", ".join(
-        f"{name} ({number[name]:02})" for name in sorted(upwards)
+    assert not upwards, f"{module} ({number[module]}) imports " + ", ".join(
+        f"{name} ({number[name]})" for name in sorted(upwards)
     )
 
 

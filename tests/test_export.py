@@ -56,7 +56,7 @@ def test_notebooks_are_clean(exported):
 def test_notebook_and_module_share_a_name():
     for chapter in chapters():
         if chapter.module is not None:
-            assert chapter.name[3:] == chapter.module or chapter.module in TOOLS, (
+            assert chapter.name.partition("_")[2] == chapter.module or chapter.module in TOOLS, (
                 f"{chapter.name} exports to {chapter.module}"
             )
     names = [chapter.module for chapter in chapters() if chapter.module]

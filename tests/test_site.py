@@ -23,6 +23,7 @@ import pytest
 
 for package in ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_design", "sphinx_copybutton", "bs4"):
     pytest.importorskip(package, reason=f"the site needs {package}: pip install -e '.[docs]'")
+from browsing import requested, visit, wait_for
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,6 +105,9 @@ def test_build_has_no_warnings(build):
 
 # ---- The order of the book ----
 
+def shown_number(chapter): return str(int(chapter[:2])) + chapter[2:].partition("_")[0]
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_chapter_has_a_page_with_its_title_and_number(pages, chapter):
     title = re.match(r"# (.+)", cells(chapter)[0]["source"])[1]
@@ -111,7 +115,7 @@ def test_chapter_has_a_page_with_its_title_and_number(pages, chapter):
     heading = page.h1
     heading.find("a", class_="headerlink").extract()
     assert spaceless(heading.text) == spaceless(title.replace("`", "").replace("*", ""))
-    assert page.select_one(".eyebrow").text == f"Chapter {int(chapter[:2])}"
+    assert page.select_one(".eyebrow").text == f"Chapter {shown_number(chapter)}"
     assert page.select_one("blockquote.promise"), "the block quote below the title is the chapter's promise"
 
 
@@ -124,8 +128,8 @@ def test_sidebar_has_the_parts_in_order(pages):
     found = {caption.text.strip(): [a["href"] for a in caption.find_next_sibling("ul").select("li.toctree-l1 > a") if a["href"][0].isdigit()]
              for caption in menu.select("p.caption")}
     assert list(found.items()) == list(expected.items())
-    numbers = [int(number.text) for number in menu.select("li.toctree-l1 > a > .chapter-number")]
-    assert numbers == [int(chapter[:2]) for chapter in CHAPTERS]
+    numbers = [number.text for number in menu.select("li.toctree-l1 > a > .chapter-number")]
+    assert numbers == [shown_number(chapter) for chapter in CHAPTERS]
 
 
 # ---- What a chapter shows ----
@@ -328,50 +332,6 @@ def address(site):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not (chromium and driver): pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the browser is driven by selenium: pip install selenium")
-    from selenium.webdriver.chrome.service import Service
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
-                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000",
-                     f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(driver))
-    browser.set_script_timeout(30)
-    yield browser
-    browser.quit()
-
-
-def visit(browser, url):
-    "Open a page anew, with empty logs, and wait until its formulas are drawn."
-    browser.get("about:blank")
-    for log in ("browser", "performance"): browser.get_log(log)
-    browser.get(url)
-    browser.execute_async_script("""const done = arguments[0], tries = performance.now() + 20000;
-        const needed = document.querySelector('script[src*="tex-svg"]');
-        (function wait() {
-          if (!needed || performance.now() > tries) return done();
-          if (window.MathJax && MathJax.startup && MathJax.startup.promise) return MathJax.startup.promise.then(() => done());
-          setTimeout(wait, 50);
-        })();""")
-
-
-def requested(browser) -> list:
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-
-
-def wait_for(browser, script, *arguments, seconds=20):
-    from selenium.webdriver.support.ui import WebDriverWait
-    return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(script, *arguments))
 
 
 @pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])

@@ -1,0 +1,50 @@
+"""A headless Chromium for tests, and what they ask of it."""
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver): pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="the browser is driven by selenium: pip install selenium")
+    from selenium.webdriver.chrome.service import Service
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
+                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000",
+                     f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    browser.set_script_timeout(30)
+    yield browser
+    browser.quit()
+
+
+def visit(browser, url):
+    "Open a page anew, with empty logs, and wait until its formulas are drawn."
+    browser.get("about:blank")
+    for log in ("browser", "performance"): browser.get_log(log)
+    browser.get(url)
+    browser.execute_async_script("""const done = arguments[0], tries = performance.now() + 20000;
+        const needed = document.querySelector('script[src*="tex-svg"]');
+        (function wait() {
+          if (!needed || performance.now() > tries) return done();
+          if (window.MathJax && MathJax.startup && MathJax.startup.promise) return MathJax.startup.promise.then(() => done());
+          setTimeout(wait, 50);
+        })();""")
+
+
+def requested(browser) -> list:
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+def wait_for(browser, script, *arguments, seconds=20):
+    from selenium.webdriver.support.ui import WebDriverWait
+    return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(script, *arguments))
