@@ -18,7 +18,9 @@ from machine import save
 from marian import as_marian
 from torch.nn import functional as F
 
-from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, beam_search, greedy_decode, prepare_for_decoding
+from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
+from annotated_transformer.few_rows import prepare_for_decoding
+from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 ENDLESS = SpecialIds(eos_id=None)
@@ -77,7 +79,7 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     for turn in range(rounds):
         for name in sorted(sides, reverse=turn % 2 == 0): # the order alternates, so that neither always goes first
             times[name].append(seconds(sides[name], device))
-        if beam == 1: times["uncached"].append(uncached(models["uncached"], src, length, device, 4))
+        if beam == 1: times["uncached"].append(uncached(models["uncached"], src, length, device, 8 if batch == 1 else 4))
     median = {name: statistics.median(values) for name, values in times.items()}
     ratios = {f"{mine} / {other}": median[other] / median[mine] for mine in sides if mine.startswith("ours") for other in median if not other.startswith("ours")}
     return dict(
@@ -99,9 +101,10 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     quarter = length // 4
     config, attention = model.config, {}
     for name, n_keys in (("early", quarter // 2), ("late", length - quarter // 2)):
-        heads = torch.randn(3, len(src), config.n_heads, length, config.d_model // config.n_heads, device=device, dtype=next(model.parameters()).dtype)
-        q, k, v = heads[0, :, :, :1], heads[1, :, :, :n_keys], heads[2, :, :, :n_keys]
-        calls = [seconds(lambda: [F.scaled_dot_product_attention(q, k, v) for _ in range(config.n_layers)], device) for _ in range(200)]
+        shape = 3, config.n_layers, len(src), config.n_heads, length, config.d_model // config.n_heads
+        query, key, value = torch.randn(shape, device=device, dtype=next(model.parameters()).dtype) # each layer reads its own
+        layers = [(q[:, :, :1], k[:, :, :n_keys], v[:, :, :n_keys]) for q, k, v in zip(query, key, value)]
+        calls = [seconds(lambda: [F.scaled_dot_product_attention(*layer) for layer in layers], device) for _ in range(100)]
         attention[name] = statistics.median(calls)
     return dict(
         length=length, batch=len(src), steps_early=rounded(1000 * statistics.median(step[:quarter])),

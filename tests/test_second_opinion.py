@@ -1,0 +1,66 @@
+"""Decoding against Hugging Face's `generate`, on a model of ours and on Marian with the same weights."""
+
+import sys
+from itertools import islice
+
+import pytest
+import torch
+from project import ROOT
+
+pytest.importorskip("transformers", reason="the second opinion is Hugging Face's: pip install -e '.[dev]'")
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from marian import as_marian  # noqa: E402
+
+from annotated_transformer.data import EOS, PAD, Batch, stream_batches, synthetic_pairs  # noqa: E402
+from annotated_transformer.decoding import greedy_decode  # noqa: E402
+from annotated_transformer.search import beam_search  # noqa: E402
+from annotated_transformer.training import TrainConfig, train  # noqa: E402
+from annotated_transformer.transformer import Transformer, TransformerConfig  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def sides():
+    "A model that has learnt a little, the same as Marian, and sources of different lengths."
+    torch.manual_seed(1)
+    ours = Transformer(TransformerConfig.preset("tiny", vocab_size=13, attention_bias=True))
+    task = dict(task="reverse", min_len=3, max_len=9)
+    train(ours, stream_batches(synthetic_pairs(**task), 64), TrainConfig(steps=60, lr=3e-3, warmup_steps=30), progress=False)
+    return ours.eval(), as_marian(ours), Batch.from_pairs(list(islice(synthetic_pairs(**task, held_out=True), 40))).src
+
+
+def theirs(model, src, **options):
+    "Their answers without BOS, and their scores."
+    found = model.generate(
+        src, attention_mask=(src != PAD).long(), max_new_tokens=15, suppress_tokens=[0, 1], do_sample=False, output_scores=True,
+        return_dict_in_generate=True, **options,
+    )
+    lists = [ids[1 : (ids + [EOS]).index(EOS, 1)] for ids in found.sequences.tolist()]
+    return lists, getattr(found, "sequences_scores", None)
+
+
+def test_the_two_compute_the_same_logits(sides):
+    ours, marian, src = sides
+    tgt = torch.randint(3, 13, (len(src), 7))
+    with torch.no_grad():
+        other = marian(input_ids=src, attention_mask=(src != PAD).long(), decoder_input_ids=tgt).logits
+        assert torch.allclose(ours(src, tgt), other, atol=1e-4)
+
+
+def test_greedy_decoding_is_the_same(sides):
+    ours, marian, src = sides
+    assert greedy_decode(ours, src, 15).lists() == theirs(marian, src)[0]
+
+
+@pytest.mark.parametrize("beam_size", [2, 5])
+def test_beams_and_scores_are_the_same(sides, beam_size):
+    ours, marian, src = sides
+    lists, scores = theirs(marian, src, num_beams=beam_size, num_return_sequences=beam_size, length_penalty=0.0, early_stopping=True)
+    found = beam_search(ours, src, 15, beam_size=beam_size, length_penalty=0.0, n_best=beam_size)
+    assert sum(found.lists(), []) == lists
+    assert torch.allclose(found.scores.flatten(), scores, atol=1e-4)
+    assert len({len(ids) for ids in lists}) > 2, "answers of one length would not try the rules for the end"
+
+
+def test_what_marian_is_not_is_refused():
+    with pytest.raises(ValueError, match="norm: got 'pre', expected 'post'"):
+        as_marian(Transformer(TransformerConfig.preset("tiny", norm="pre", attention_bias=True)))
