@@ -139,7 +139,7 @@ def check_attention(query:Tensor, # *batch Q Dk
     if mask.dtype != torch.bool: raise refusal('mask', mask.dtype, 'torch.bool, where True = may attend')
     scores = (*batch, n_queries, n_keys)
     fits = (2 <= mask.ndim <= len(scores)
-            and all(m in (1, s) for m, s in zip(mask.shape[::-1], scores[::-1])))
+            and all(m == 1 or m == s for m, s in zip(mask.shape[::-1], scores[::-1])))
     if not fits: raise refusal('mask', tuple(mask.shape), f'two axes or more that broadcast to {scores}')
 
 # %% ../nbs/01_attention.ipynb #fused-attention

@@ -136,6 +136,7 @@ def decode(sequence:Annotated[str, typer.Argument(help='Symbols, separated by sp
         typer.echo('\n'.join(answer_lines(answers)))
         if attention is None: return
         prepare(attention.parent)
-        view = attention_view(attend(transformer, source, answers.lists()[0]))
+        best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
+        view = attention_view(attend(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')
     except (ValueError, OSError) as error: raise typer.BadParameter(str(error)) from error

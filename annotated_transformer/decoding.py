@@ -54,7 +54,7 @@ class SpecialIds:
 
 # %% ../nbs/11_decoding.ipynb #uncachedsteps
 class UncachedSteps:
-    "What may follow, found anew from the whole beginning. For every model, and the judge of the cache."
+    "What may follow, found anew from the whole beginning. Works for every model."
     def __init__(self,
                  model:nn.Module, # with `encode`, `decode` and `logits`, in evaluation mode
                  src:Tensor, # B S, source ids with EOS, on the model's device
@@ -109,7 +109,7 @@ def write(model:nn.Module, # in evaluation mode
           choose:Callable[[Tensor], Tensor], # log-probabilities B V -> tokens B
           max_len:int|None, # see `length_limits`
           special:SpecialIds|None, # None: those of the model
-          steps:Callable, # how to find what may follow
+          steps:Callable, # (model, src, max_len, width) -> how to find what may follow
          ) -> Decoded:
     "Let `choose` take one token after another until each row has ended."
     special = special or SpecialIds.of(model)
@@ -118,14 +118,14 @@ def write(model:nn.Module, # in evaluation mode
     ids = src.new_full((len(src), int(limits.max())), special.pad_id)
     scores, lengths = torch.zeros(len(src), device=src.device), torch.zeros_like(limits)
     finished, token = lengths > 0, torch.full_like(limits, special.bos_id)
-    while not finished.all():
+    for t in range(ids.shape[1]):
         log_probs = next_log_probs(next_logits(token[:, None])[:, 0], special)
         token = choose(log_probs)
         scores += take(log_probs, token[:, None])[:, 0].masked_fill(finished, 0.0)
-        token = token.masked_fill(finished, special.pad_id)
-        ids[:, lengths.max()] = token
+        ids[:, t] = token = token.masked_fill(finished, special.pad_id)
         lengths = lengths + ~finished
         finished = finished | (token == special.eos_id) | (lengths == limits)
+        if finished.all(): break
     return Decoded(ids[:, :lengths.max()], lengths, scores, scores)
 
 # %% ../nbs/11_decoding.ipynb #best-token
@@ -198,7 +198,8 @@ class KeyValueCache:
         self.memory_mask = None if memory_mask is None or memory_mask.all() else memory_mask
         self.heads = [(GrowingHeads(layer.self_attention, memory, room),
                        FixedHeads(layer.cross_attention, memory)) for layer in decoder.layers]
-        self.lineage = None # B W room, bool, True = an ancestor, or itself; None: all are ancestors
+        self.lineage = None # B W room+W, bool, True = an ancestor, or itself; None: all are ancestors
+        self.rivals = 1 # how many newest tokens the next step takes; 0: `select` comes first
 
     def mask(self) -> Tensor|None: # B 1 W K, bool: which old and new tokens each newest one sees
         if self.lineage is None: return None
@@ -206,6 +207,7 @@ class KeyValueCache:
 
     def select(self, parents:Tensor) -> KeyValueCache: # B W, whom each rival continues
         width, old = parents.shape[1], self.lineage
+        self.rivals = width
         if old is None and width == 1: return self # an only child sees all
         if old is None: # one ancestor of all
             old = torch.arange(self.room + width, device=parents.device) < self.length
@@ -220,13 +222,16 @@ def decode_step(model:nn.Module, # with `tgt_input`, `decoder` and `logits`
                 ids:Tensor, # B W, the newest token of each rival
                 cache:KeyValueCache, # of all earlier ones
                ) -> tuple[Tensor, KeyValueCache]: # B W V, and the same cache, one step longer
-    "What may follow. Raises `ValueError` when the cache is full."
+    "What may follow. Raises `ValueError` when the cache is full, or `select` was not called for rivals."
     width = ids.shape[1]
+    if width != cache.rivals:
+        raise refusal('ids', tuple(ids.shape), f'B {cache.rivals}: one token for each rival that was selected')
     if cache.length + width > cache.room:
         raise refusal('cache', cache.length + width, f'at most {cache.room} tokens, its room')
     x = model.tgt_input(ids.reshape(-1, 1), cache.position).view(*ids.shape, -1)
     hidden = model.decoder(x, cache.memory, cache.mask(), cache.memory_mask, cache.heads)
     cache.position, cache.length = cache.position + 1, cache.length + width
+    cache.rivals = 1 if cache.lineage is None else 0
     return model.logits(hidden), cache
 
 class CachedSteps:
@@ -238,7 +243,7 @@ class CachedSteps:
                  max_len:int, # steps at the most
                  width:int=1, # rivals for each source, at the most
                 ):
-        model.tgt_input(src[:1, :1], max_len - 1) # learned positions refuse what is too long, here
+        model.tgt_input(torch.zeros_like(src[:1, :1]), max_len - 1) # learned positions refuse too long ones
         self.model = model
         self.cache = KeyValueCache(model.decoder, *model.encode(src), 1 + width*(max_len - 1))
 
@@ -261,6 +266,8 @@ def decode_lists(model:nn.Module, # an encoder-decoder
     "What the model writes for each source, in evaluation mode. Raises `ValueError` for bad sources."
     pairs = [(source, []) for source in sources]
     check_pairs(pairs) # all of them, before any work is done
+    if SpecialIds.of(model) != SpecialIds(): # the batches of chapter 07 have those alone
+        raise refusal('special ids', SpecialIds.of(model), f'the usual ones, {SpecialIds()}')
     device, mode = next(model.parameters()).device, model.training
     model.eval()
     batches = stream_batches(pairs, batch_size)

@@ -5,17 +5,15 @@
 # %% ../nbs/13_inspect.ipynb #looking-inside-code-2
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import check_choice, refusal
-from .data import BOS, EOS, pad
-from .decoding import greedy_decode
+from .decoding import SpecialIds, greedy_decode
 from .multi_head import recorded_attention
 
 # %% auto #0
@@ -24,7 +22,7 @@ __all__ = ['stacked_rows', 'attention_of', 'Attended', 'attend', 'picture_of', '
 # %% ../nbs/13_inspect.ipynb #stacked-rows
 def stacked_rows(calls:list, # of B H Q K, one per call of a module; K may grow
                 ) -> Tensor: # B H (all Q) (longest K)
-    "The rows of several calls as one map. Raises `ValueError` where a call repeats earlier rows."
+    "The rows of several calls as one map. Raises `ValueError` unless each of them has one query."
     if len(calls) > 1 and any(call.shape[2] != 1 for call in calls):
         raise refusal('calls', [call.shape[2] for call in calls], 'one call, or one query in each')
     n_keys = max(call.shape[3] for call in calls)
@@ -37,10 +35,12 @@ def attention_of(model:nn.Module, # any model with `MultiHeadAttention` inside
     "Every weight of every layer and head during one run. Output and model stay as they are."
     with recorded_attention(model) as records: output = run()
     layers = {}
-    for name, calls in records.items():
-        stack, attention = re.fullmatch(r'(.*?)\.?(?:layers\.\d+\.)?(\w+)', name).groups()
-        part = f'{stack} {attention.removesuffix("_attention")}'.strip()
-        layers.setdefault(part, []).append(stacked_rows(calls))
+    for name, calls in records.items(): # 'encoder.layers.0.self_attention' belongs to 'encoder self'
+        words = [word.removesuffix('_attention') for word in name.split('.') if not word.isdecimal() and word != 'layers']
+        layers.setdefault(' '.join(words) or 'attention', []).append(stacked_rows(calls))
+    for part, maps in layers.items():
+        shapes = {tuple(m.shape) for m in maps}
+        if len(shapes) > 1: raise refusal(part, sorted(shapes), 'layers of one shape, B H Q K')
     return output, {part: torch.stack(maps) for part, maps in layers.items()}
 
 # %% ../nbs/13_inspect.ipynb #attended
@@ -74,18 +74,21 @@ class Attended:
 @torch.no_grad()
 def attend(model:nn.Module, # an encoder-decoder, as in chapter 06, in evaluation mode
            source:list, # ids, without special tokens
-           target:list|None=None, # ids, without special tokens; None: what the model writes, greedily
+           target:list|None=None, # ids, EOS at the end if it has one; None: what the model writes
            word:Callable[[int], str]=str, # the label of an id
           ) -> Attended:
     "Where each head looks while the model writes `target` for `source`."
-    if not source: raise refusal('source', source, 'at least one id')
-    src = pad([[*source, EOS]]).to(next(model.parameters()).device)
-    if target is None: target = greedy_decode(model, src).lists()[0]
-    tgt = pad([[BOS, *target]]).to(src)
+    special = SpecialIds.of(model)
+    named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
+    if not source or {*source} & {*astuple(special)}: raise refusal('source', source, 'ids, none of them special')
+    src = torch.tensor([[*source, special.eos_id]], device=next(model.parameters()).device)
+    if target is None: target = greedy_decode(model, src).ids[0].tolist()
+    if not target: raise refusal('target', target, 'at least one id')
+    tgt = torch.tensor([[special.bos_id, *target[:-1]]], device=src.device)
     _, weights = attention_of(model, lambda: model(src, tgt))
-    read, written = [*map(word, source), 'EOS'], [*map(word, target), 'EOS']
+    read, begun, written = ([named.get(id) or word(id) for id in ids] for ids in (src[0].tolist(), tgt[0].tolist(), target))
     queries = {part: read if part.startswith('encoder') else written for part in weights}
-    keys = {part: ['BOS', *written[:-1]] if part == 'decoder self' else read for part in weights}
+    keys = {part: begun if part == 'decoder self' else read for part in weights}
     return Attended({part: maps[:, 0].cpu() for part, maps in weights.items()}, queries, keys)
 
 # %% ../nbs/13_inspect.ipynb #picture-of
@@ -100,7 +103,7 @@ def picture_of(attended:Attended, # one example
     alone = 10 if len(maps) == 1 else 5 # inches at the most
     width, height = (min(max(2.4, .16*len(labels) + 1), alone) for labels in (cols, rows))
     per_layer = len(heads) if heads is not None else attended.weights[part].shape[1]
-    return plotting.heatmaps(maps, rows=rows, cols=cols, limits=(0, 1), xlabel='read', ylabel='written',
+    return plotting.heatmaps(maps, rows=rows, cols=cols, limits=(0, 1), xlabel='to', ylabel='from',
                              columns=max(1, min(per_layer, int(11 / width))), size=(width, height))
 
 # %% ../nbs/13_inspect.ipynb #head-entropy
@@ -122,6 +125,7 @@ def heads_picture(attended:Attended, # one example
     "One number for every layer and head, a map for each part of the model."
     from annotated_transformer import plotting
     numbers = {part: measure(maps) for part, maps in attended.weights.items()}
-    n_layers, n_heads = next(iter(numbers.values())).shape
-    return plotting.heatmaps(numbers, rows=range(1, n_layers + 1), cols=range(1, n_heads + 1), xlabel='head',
-                             ylabel='layer', columns=3, size=(3.2, 1.2 + .4*n_layers))
+    rows, cols = ({part: range(1, n.shape[axis] + 1) for part, n in numbers.items()} for axis in (0, 1))
+    most = max(n.max().item() for n in numbers.values())
+    return plotting.heatmaps(numbers, rows, cols, xlabel='head', ylabel='layer', limits=(0, most), columns=3,
+                             size=(3.2, 1.2 + .4*max(map(len, rows.values()))))

@@ -60,8 +60,8 @@ def numbers_of(matrix, # a tensor, an array, or lists already
     return matrix.tolist() if hasattr(matrix, 'tolist') else matrix
 
 def heatmaps(maps:dict, # title -> matrix, rows by columns
-             rows=None, # labels of the rows
-             cols=None, # labels of the columns
+             rows=None, # labels of the rows, or a dict of them by title
+             cols=None, # labels of the columns, likewise
              xlabel:str='key', # what the columns are
              ylabel:str='query', # what the rows are
              limits:tuple|None=None, # values of the darkest and brightest colour
@@ -75,11 +75,12 @@ def heatmaps(maps:dict, # title -> matrix, rows by columns
     low, high = limits or (min(flat), max(flat))
     picture, axes = panels(len(values), columns, size)
     width, height = size
+    def of(labels, title): return labels[title] if isinstance(labels, dict) else labels
     for ax, (title, matrix) in zip(axes, values.items()):
         image = ax.imshow(matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto', interpolation='nearest')
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
         for axis, labels, inches, text in ((ax.xaxis, cols, width, dict(rotation=90)), (ax.yaxis, rows, height, {})):
-            label_axis(axis, labels, max(1, int(7*(inches - .8))), fontsize=8, **text)
+            label_axis(axis, of(labels, title), max(1, int(7*(inches - .8))), fontsize=8, **text)
     picture.colorbar(image, ax=axes)
     return picture
 
@@ -175,10 +176,13 @@ def links(panels_of:dict, # title -> list of maps, Q K, weights from 0 to 1
     longest = max(len(queries), len(keys))
     picture, axes = panels(len(panels_of), 3, (size[0], size[1]*longest + .6))
     for ax, (title, maps) in zip(axes, panels_of.items()):
-        for colour, weights in enumerate(maps):
+        maps = list(maps)
+        for i, weights in enumerate(maps):
+            aside = min(.14, .8/len(maps))*(i - (len(maps) - 1)/2) # so that no colour covers another
             for q, row in enumerate(numbers_of(weights)):
                 for k, weight in enumerate(row):
-                    if weight >= .03: ax.plot([0, 1], [q, k], color=f'C{colour % 10}', alpha=min(1, weight), linewidth=2.5)
+                    if weight >= .03:
+                        ax.plot([0, 1], [q + aside, k + aside], color=f'C{i % 10}', alpha=min(1, weight), linewidth=2.5)
         for labels, x, side in ((queries, -.04, 'right'), (keys, 1.04, 'left')):
             for y, label in enumerate(labels): ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
         ax.set(title=title, xlim=(-.3, 1.3), ylim=(longest - .5, -.5))

@@ -116,7 +116,7 @@ def is_done(alive:Decoded, # B W, living rivals
             n_best:int, # answers wanted
             alpha:float, # length penalty
            ) -> Tensor: # B 1, bool
-    "Whether the best answers of a source are known."
+    "Whether the search of a source is over."
     full = ended.scores.isfinite().all(1, keepdim=True)
     hope = alive.log_probs.amax(1, keepdim=True) / penalty(limits, alpha)
     return full | (hope <= ended.scores[:, n_best-1:n_best])
@@ -159,7 +159,7 @@ def beam_search(model:nn.Module, # in evaluation mode
                 max_len:int|None=None, # tokens with EOS; None: each source's length + 50
                 special:SpecialIds|None=None, # None: those of the model's configuration
                 steps:Callable|None=None, # None: `CachedSteps`; or `UncachedSteps`
-                beam_size:int=4, # W; may exceed the vocabulary: all candidates are kept then
+                beam_size:int=4, # W; may exceed the vocabulary
                 length_penalty:float=0.6, # alpha, at least 0
                 n_best:int|None=None, # answers for each source; None: one, without an axis for it
                ) -> Decoded: # an answer that does not exist has length 0 and score -inf
@@ -173,7 +173,7 @@ def beam_search(model:nn.Module, # in evaluation mode
     for t in range(room):
         log_probs = next_log_probs(next_logits(token), special)
         candidates, parents = extend(alive, log_probs, 2*beam_size, length_penalty)
-        ends = (candidates.ids[:, :, t] == special.eos_id) | (t + 1 == limits)
+        ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
         ended = joined(ended, without(candidates, ~(ends & among_best)))
         ended, _ = best_of(ended, ended.scores, beam_size)
@@ -182,4 +182,5 @@ def beam_search(model:nn.Module, # in evaluation mode
         if alive.log_probs.isneginf().all(): break
         next_logits.select(take(parents, which))
         token = alive.ids[:, :, t]
+    if not ended.scores[:, 0].isfinite().all(): raise refusal('logits', 'nan', 'numbers')
     return trimmed(ended[:, 0] if n_best is None else ended[:, :n_best], special)

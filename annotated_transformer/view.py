@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .inspect import Attended
@@ -18,56 +18,55 @@ __all__ = ['STYLE', 'WALK', 'SCRIPT', 'still_picture', 'AttentionView', 'attenti
 
 # %% ../nbs/13b_view.ipynb #how-it-looks-code
 STYLE = """
-.attention-view { --hot: #0b62b8; font: 14px/1.4 system-ui, sans-serif; max-width: 100%; }
+.attention-view { --hot: #0b62b8; --on-hot: #fff; font: 14px/1.4 system-ui, sans-serif; max-width: 100%; }
 .attention-view p { margin: .6em 0 .2em; }
 .attention-view button { font: inherit; color: inherit; background: none; border: 1px solid #8888; border-radius: 4px;
-  padding: 1px 6px; margin: 1px; cursor: pointer; }
-.attention-view button[aria-pressed=true] { background: var(--hot); color: #fff; border-color: var(--hot); }
-.attention-view button:focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
+  padding: 1px 6px; margin: 1px; min-height: 24px; min-width: 24px; cursor: pointer; }
+.attention-view button.shown { border-color: var(--hot); box-shadow: 0 0 0 1px var(--hot); }
+.attention-view button[aria-pressed=true] { background: var(--hot); color: var(--on-hot); }
+.attention-view :focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
 .attention-view .scroll { overflow-x: auto; padding-bottom: 4px; }
 .attention-view .grid { display: inline-grid; gap: 1px; align-items: end; }
 .attention-view .grid > * { font-size: 11px; white-space: nowrap; }
-.attention-view .key { writing-mode: vertical-rl; transform: rotate(180deg); justify-self: center; max-height: 9em; overflow: hidden; }
-.attention-view .head { padding-right: 6px; }
-.attention-view .cell { height: 15px; border: 1px solid #8884;
+.attention-view .key { writing-mode: vertical-rl; transform: rotate(180deg); justify-self: center;
+  max-height: 9em; overflow: hidden; }
+.attention-view .head, .attention-view .said { padding: 0 6px; }
+.attention-view .cell { height: 15px; border: 1px solid #8884; forced-color-adjust: none;
   background: color-mix(in srgb, var(--hot) calc(var(--w, 0) * 100%), transparent); }
-.attention-view output { display: block; min-height: 1.4em; }
 .attention-view img { max-width: 100%; }
 @media (prefers-color-scheme: dark) {
-  html:not([data-theme=light]) body:not([data-jp-theme-light=true]) .attention-view { --hot: #5aaeff; } }
-html[data-theme=dark] .attention-view, body[data-jp-theme-light=false] .attention-view { --hot: #5aaeff; }
-.attention-view[data-live] button[aria-pressed=true] { color: Canvas; }
+  html:not([data-theme=light]) body:not([data-jp-theme-light=true]) .attention-view { --hot: #5aaeff; --on-hot: #000; } }
+html[data-theme=dark] .attention-view, body[data-jp-theme-light=false] .attention-view { --hot: #5aaeff; --on-hot: #000; }
 """
 
 # %% ../nbs/13b_view.ipynb #how-it-answers-code
 WALK = """
-const walk = (bar, buttons, grids) => {
+const walk = (bar, buttons, heads) => {
   let chosen = 0;
   const show = q => {
-    buttons.forEach((b, i) => { b.setAttribute('aria-pressed', i == q); b.tabIndex = i == q ? 0 : -1 });
-    for (const [part, cells, output] of grids) {
-      let best = cells[0], most = -1;
-      for (const cell of cells) {
-        const [e, l, h, k] = cell, w = part.weight(l, h, q, k);
-        e.style.setProperty('--w', w);
-        e.title = `layer ${l + 1}, head ${h + 1}: ${part.queries[q]} reads ${part.keys[k]}, ${Math.round(100 * w)} %`;
-        if (w > most) { best = e; most = w }
-      }
-      output.textContent = 'strongest: ' + best.title;
+    buttons.forEach((b, i) => b.classList.toggle('shown', i == q));
+    for (const { part, l, h, cells, said } of heads) {
+      const weights = cells.map((_, k) => part.weight(l, h, q, k)), most = weights.indexOf(Math.max(...weights));
+      cells.forEach((cell, k) => {
+        cell.style.setProperty('--w', weights[k]);
+        cell.title = `${part.queries[q]} reads ${part.keys[k]}: ${Math.round(100 * weights[k])} %`;
+      });
+      said.textContent = `${part.keys[most]}, ${Math.round(100 * weights[most])} %`;
     }
   };
-  buttons.forEach((b, q) => {
-    b.type = 'button';
-    b.onmouseenter = () => show(q);
-    b.onclick = b.onfocus = () => { chosen = q; show(q) };
-  });
+  const choose = q => {
+    chosen = q;
+    buttons.forEach((b, i) => { b.setAttribute('aria-pressed', i == q); b.tabIndex = i == q ? 0 : -1 });
+    show(q);
+  };
+  buttons.forEach((b, q) => Object.assign(b, { type: 'button', onmouseenter: () => show(q), onclick: () => choose(q), onfocus: () => choose(q) }));
   bar.onmouseleave = () => show(chosen);
   bar.onkeydown = event => {
     const last = buttons.length - 1;
     const to = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: last }[event.key];
     if (to !== undefined) { event.preventDefault(); buttons[Math.min(last, Math.max(0, to))].focus() }
   };
-  show(0);
+  choose(0);
 };
 """
 
@@ -75,29 +74,32 @@ const walk = (bar, buttons, grids) => {
 SCRIPT = """
 document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
   const make = (into, tag, kind, text) => Object.assign(into.appendChild(document.createElement(tag)), { className: kind, textContent: text });
-  const rows = new Map();
-  for (const part of JSON.parse(root.querySelector('script[type="application/json"]').textContent)) {
+  const data = root.querySelector('script[type="application/json"]'), rows = new Map();
+  if (!data) return;
+  for (const part of JSON.parse(data.textContent)) {
     const bytes = Uint8Array.from(atob(part.weights), c => c.charCodeAt(0)), [L, H, Q, K] = part.shape;
     part.weight = (l, h, q, k) => bytes[((l * H + h) * Q + q) * K + k] / 255;
     const name = JSON.stringify(part.queries);
     rows.set(name, [...rows.get(name) || [], part]);
   }
   for (const parts of rows.values()) {
-    make(root, 'p', '', 'From (point, click, or use the arrow keys):');
+    const names = parts.map(part => part.name).join(' and '), heads = [];
+    make(root, 'p', '', `${names}: from (point, click, or use the arrow keys)`);
     const bar = make(root, 'div', 'bar', ''), buttons = parts[0].queries.map(word => make(bar, 'button', '', word));
     bar.setAttribute('role', 'toolbar');
-    walk(bar, buttons, parts.map(part => {
-      const [L, H, Q, K] = part.shape, cells = [];
-      make(root, 'p', '', part.name);
-      const grid = make(make(root, 'div', 'scroll', ''), 'div', 'grid', '');
-      grid.style.gridTemplateColumns = `auto repeat(${K}, ${K > 30 ? 13 : 22}px)`;
-      for (const key of ['', ...part.keys]) make(grid, 'span', 'key', key);
+    bar.setAttribute('aria-label', `${names}, from`);
+    for (const part of parts) {
+      const [L, H, Q, K] = part.shape, scroll = (make(root, 'p', '', `${part.name}: to`), make(root, 'div', 'scroll', ''));
+      const grid = make(scroll, 'div', 'grid', '');
+      scroll.tabIndex = 0;
+      grid.style.gridTemplateColumns = `auto repeat(${K}, ${K > 30 ? 13 : 22}px) auto`;
+      for (const key of ['', ...part.keys, '']) make(grid, 'span', 'key', key);
       for (let l = 0; l < L; l++) for (let h = 0; h < H; h++) {
         make(grid, 'span', 'head', `layer ${l + 1}, head ${h + 1}`);
-        for (let k = 0; k < K; k++) cells.push([make(grid, 'span', 'cell', ''), l, h, k]);
+        heads.push({ part, l, h, cells: part.keys.map(() => make(grid, 'span', 'cell', '')), said: make(grid, 'span', 'said', '') });
       }
-      return [part, cells, make(root, 'output', '', '')];
-    }));
+    }
+    walk(bar, buttons, heads);
   }
   root.dataset.live = '';
   root.querySelector('.still').hidden = true;
@@ -109,20 +111,15 @@ def still_picture(attended:Attended, # one example
                  ): # a `plotting.Picture`
     "The mean over the heads of each part's last layer: the view for where no script runs."
     from annotated_transformer import plotting
-    names = list(attended.weights)
-    picture, axes = plotting.panels(len(names), 3, (3.4, 3.2))
-    for ax, part in zip(axes, names):
-        ax.imshow(attended.weights[part][-1].mean(0).tolist(), vmin=0, vmax=1, cmap='viridis', aspect='auto')
-        ax.set(title=part)
-        plotting.label_axis(ax.xaxis, attended.keys[part], 20, rotation=90, fontsize=8)
-        plotting.label_axis(ax.yaxis, attended.queries[part], 20, fontsize=8)
-    return picture
+    means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}
+    return plotting.heatmaps(means, attended.queries, attended.keys, limits=(0, 1), xlabel='to', ylabel='from',
+                             columns=3, size=(3.4, 3.2))
 
 # %% ../nbs/13b_view.ipynb #attentionview
 @dataclass(frozen=True)
 class AttentionView:
     "An interactive view as a piece of HTML."
-    fragment: str # self-contained: style, data, script, and a picture for where no script runs
+    fragment: str = field(repr=False) # self-contained: style, data, script, and a picture for where no script runs
 
     def _repr_html_(self) -> str: return self.fragment
 

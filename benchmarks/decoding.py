@@ -1,6 +1,6 @@
 """Cached decoding against uncached decoding and Hugging Face's `generate`, base size, the same weights on all sides.
 
-    python benchmarks/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--rounds 3]
+    python benchmarks/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--compile] [--rounds 3]
 
 All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
 anything is timed, tokens are compared: a side that writes others would not be worth timing. Numbers are tokens a second,
@@ -19,7 +19,7 @@ from marian import as_marian
 from torch.nn import functional as F
 
 from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
-from annotated_transformer.few_rows import prepare_for_decoding
+from annotated_transformer.few_rows import CompiledSteps, prepare_for_decoding
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
@@ -36,9 +36,10 @@ def seconds(work, device: str) -> float:
     return time.perf_counter() - start
 
 
-def ours(model, src, length: int, beam: int):
+def ours(model, src, length: int, beam: int, steps=CachedSteps):
     "The best answers, cached."
-    return greedy_decode(model, src, length, ENDLESS) if beam == 1 else beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
+    if beam == 1: return greedy_decode(model, src, length, ENDLESS, steps)
+    return beam_search(model, src, length, ENDLESS, steps, beam_size=beam, length_penalty=0.0)
 
 
 def theirs(model, src, length: int, beam: int):
@@ -74,6 +75,10 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     "Median speeds of all sides, measured in turns."
     batch = len(src)
     sides = {name: partial(ours if name.startswith("ours") else theirs, model, src, length, beam) for name, model in models.items() if name != "uncached"}
+    for name in sides:
+        if "compiled" in name:
+            sides[name] = partial(sides[name], steps=partial(CompiledSteps, mode="reduce-overhead" if device == "cuda" else None))
+            sides[name]() # compiles
     times = {name: [] for name in [*sides, *(["uncached"] if beam == 1 else [])]}
     rounds = rounds if batch * beam < 32 else min(rounds, 2) # minutes for each answer
     for turn in range(rounds):
@@ -125,6 +130,7 @@ def main(options):
     half = copy.deepcopy(model).bfloat16()
     models = {"ours": model, "ours bf16": half}
     if options.device == "cpu": models = {"ours plain": model} | {name: prepare_for_decoding(m) for name, m in models.items()}
+    if options.compile: models |= {"ours compiled": model, "ours bf16 compiled": half}
     models |= {"hugging face": marian, "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model}
     src = torch.randint(3, config.vocab_size, (max(options.batches), SOURCE_LENGTH), device=options.device)
     check(models, src[:2], 24)
@@ -147,5 +153,6 @@ if __name__ == "__main__":
     parser.add_argument("--lengths", type=numbers, default=[32, 128, 256], help="tokens of an answer, separated by commas")
     parser.add_argument("--batches", type=numbers, default=[1, 32], help="sources decoded together")
     parser.add_argument("--beams", type=numbers, default=[1, 4], help="1 is greedy decoding")
+    parser.add_argument("--compile", action="store_true", help="measure the compiled step as well (on a GPU: recorded graphs)")
     parser.add_argument("--rounds", type=int, default=3, help="measured answers of each side")
     main(parser.parse_args())

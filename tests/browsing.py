@@ -48,3 +48,25 @@ def requested(browser) -> list:
 def wait_for(browser, script, *arguments, seconds=20):
     from selenium.webdriver.support.ui import WebDriverWait
     return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(script, *arguments))
+
+
+COLOURS = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);
+    const [r, g, b] = c.getImageData(0, 0, 1, 1).data.map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b };
+  const root = document.querySelector('.attention-view'), button = getComputedStyle(root.querySelector('button[aria-pressed=true]'));
+  let ground = 'Canvas';
+  for (let e = root; e; e = e.parentElement) {
+    const own = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$|transparent/.test(own)) { ground = own; break }
+  }
+  const sample = document.body.appendChild(document.createElement('div'));
+  sample.style.background = ground;
+  return [getComputedStyle(sample).backgroundColor, getComputedStyle(root).color, button.backgroundColor, button.color].map(light)"""
+
+
+def assert_readable(browser, dark: bool):
+    "An attention view can be read on its ground: the least contrast that WCAG asks of text is 4.5."
+    ground, text, hot, on_hot = browser.execute_script(COLOURS)
+    assert (ground < 0.1) == dark
+    for one, other in ((ground, text), (hot, on_hot), (ground, hot)):
+        assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 4.5

@@ -23,7 +23,7 @@ import pytest
 
 for package in ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_design", "sphinx_copybutton", "bs4"):
     pytest.importorskip(package, reason=f"the site needs {package}: pip install -e '.[docs]'")
-from browsing import requested, visit, wait_for
+from browsing import assert_readable, requested, visit, wait_for
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -404,3 +404,11 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert theme == "dark" and ground < .2 and text > .6 and formula > .6
     visit(browser, f"{address}02_masks.html")
     assert browser.execute_script(look)[0] == "dark"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_attention_view_follows_the_theme(browser, address, theme):
+    visit(browser, f"{address}13b_view.html")
+    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+    browser.execute_async_script("setTimeout(arguments[0], 500)")  # colours fade over
+    assert_readable(browser, theme == "dark")
