@@ -52,7 +52,8 @@ def report(result:CopyTaskResult, # a finished run
     m = result.metrics
     return '\n'.join([
         *lines, '',
-        *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps'] if m['interrupted'] else []),
+        *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps']
+          if m['interrupted'] else []),
         f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on {m["device"]}',
         f'decoded {m["n_heldout"]:,} held-out sequences at {m["sequences_per_second"]:,} sequences/s',
@@ -73,7 +74,8 @@ def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, revers
               preset:Annotated[str, typer.Option(
                   help='Sizes of data and model: tiny (two CPU cores, under a minute) '
                        'or base (the paper\'s model, for a GPU).')]='tiny',
-              seed:Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]=0,
+              seed:Annotated[int, typer.Option(
+                  help='Of weights, data and dropout; a whole number.')]=0,
               steps:Annotated[Optional[int], typer.Option(
                   help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
               heldout:Annotated[Optional[int], typer.Option(
@@ -82,14 +84,14 @@ def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, revers
                   help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]='auto',
               out:Annotated[Optional[Path], typer.Option(
                   help='Folder for the results [default: runs/TASK].')]=None):
-    "Train a Transformer to copy, reverse or sort sequences; count exact matches on those it never saw."
+    "Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen ones."
     given = dict(task=task, seed=seed, steps=steps, n_heldout=heldout)
     try:
         changes = {name: value for name, value in given.items() if value is not None}
         config = CopyTaskConfig.preset(preset, **changes)
         pick_device(device)
         folder = prepare(out or Path('runs')/task)
-        result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar in files and pipes
+        result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar in a file or pipe
     except ValueError as error: raise typer.BadParameter(str(error)) from error
     save_run(result, folder)
     files = ', '.join(sorted(file.name for file in folder.iterdir()))
@@ -104,7 +106,8 @@ def symbols(text:str, # numbers, separated by spaces
     words = text.split()
     if not words: raise refusal('sequence', text, expected)
     for word in words:
-        if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size: raise refusal('symbol', word, expected)
+        if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size:
+            raise refusal('symbol', word, expected)
     return [int(word) for word in words]
 
 def answer_lines(answers:Decoded, # of one source, N of them
@@ -112,7 +115,8 @@ def answer_lines(answers:Decoded, # of one source, N of them
     "Each answer with its log-probability."
     return [f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
             f'{"" if EOS in row else "   (cut off)"}'
-            for ids, log_prob, row in zip(answers.lists(), answers.log_probs.tolist(), answers.ids.tolist())
+            for ids, log_prob, row in zip(answers.lists(), answers.log_probs.tolist(),
+                                          answers.ids.tolist())
             if log_prob > -float('inf')]
 
 # %% ../nbs/91_cli.ipynb #decode-2
@@ -120,7 +124,8 @@ def answer_lines(answers:Decoded, # of one source, N of them
 def decode(sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
            model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
            beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy decoding.')]=1,
-           n_best:Annotated[int, typer.Option(help='Answers to print, at most as many as the beam.')]=1,
+           n_best:Annotated[int, typer.Option(
+               help='Answers to print, at most as many as the beam.')]=1,
            length_penalty:Annotated[float, typer.Option(
                help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
            max_len:Annotated[Optional[int], typer.Option(

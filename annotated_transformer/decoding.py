@@ -79,14 +79,15 @@ def take(x:Tensor, # B N or B N T
          which:Tensor, # B W, numbers below N
         ) -> Tensor: # B W or B W T
     "For each row of the batch, some of its N entries."
-    return x.gather(1, which) if x.ndim == 2 else x.gather(1, which[..., None].expand(-1, -1, x.shape[2]))
+    if x.ndim == 2: return x.gather(1, which)
+    return x.gather(1, which[..., None].expand(-1, -1, x.shape[2]))
 
 # %% ../nbs/11_decoding.ipynb #length-limits
 def length_limits(src:Tensor, # B S, source ids
                   max_len:int|None, # the same limit for all; None: each row's own length + 50
                   special:SpecialIds, # PAD is not counted
                  ) -> Tensor: # B, tokens with EOS
-    "How long each answer may be. Raises `ValueError` for a source without a token. Source: section 6.1."
+    "How long answers may be. Raises `ValueError` for a source without a token. Source: section 6.1."
     if max_len is not None: check_sizes(max_len=max_len)
     if src.ndim != 2 or 0 in src.shape: raise refusal('src', tuple(src.shape), 'B S, both at least 1')
     lengths = (src != special.pad_id).sum(1)
@@ -152,8 +153,8 @@ class GrowingHeads:
                  room:int, # tokens at the most
                 ):
         n_heads, (_, *sizes) = attention.project.n_heads, attention.project.sizes
-        self.key, self.value = (memory.new_empty(len(memory), n_heads, room, size // n_heads)
-                                for size in sizes) # B H room Dk, B H room Dv
+        self.key, self.value = (memory.new_empty(len(memory), n_heads, room + 1, size // n_heads)
+                                for size in sizes) # one too many: compilers treat a whole store apart
         self.position = self.length = 0 # of the newest tokens; tokens so far
 
     def __call__(self, attention:nn.Module, # the same as before
@@ -222,10 +223,11 @@ def decode_step(model:nn.Module, # with `tgt_input`, `decoder` and `logits`
                 ids:Tensor, # B W, the newest token of each rival
                 cache:KeyValueCache, # of all earlier ones
                ) -> tuple[Tensor, KeyValueCache]: # B W V, and the same cache, one step longer
-    "What may follow. Raises `ValueError` when the cache is full, or `select` was not called for rivals."
+    "What may follow. Raises `ValueError` if the cache is full, or `select` was not called for rivals."
     width = ids.shape[1]
     if width != cache.rivals:
-        raise refusal('ids', tuple(ids.shape), f'B {cache.rivals}: one token for each rival that was selected')
+        raise refusal('ids', tuple(ids.shape),
+                      f'B {cache.rivals}: one token for each rival that was selected')
     if cache.length + width > cache.room:
         raise refusal('cache', cache.length + width, f'at most {cache.room} tokens, its room')
     x = model.tgt_input(ids.reshape(-1, 1), cache.position).view(*ids.shape, -1)
@@ -234,6 +236,7 @@ def decode_step(model:nn.Module, # with `tgt_input`, `decoder` and `logits`
     cache.rivals = 1 if cache.lineage is None else 0
     return model.logits(hidden), cache
 
+# %% ../nbs/11_decoding.ipynb #cachedsteps
 class CachedSteps:
     "What may follow, with every key and value computed once. The same interface as `UncachedSteps`."
     @torch.inference_mode()
@@ -243,7 +246,8 @@ class CachedSteps:
                  max_len:int, # steps at the most
                  width:int=1, # rivals for each source, at the most
                 ):
-        model.tgt_input(torch.zeros_like(src[:1, :1]), max_len - 1) # learned positions refuse too long ones
+        # learned positions refuse too long ones
+        model.tgt_input(torch.zeros_like(src[:1, :1]), max_len - 1)
         self.model = model
         self.cache = KeyValueCache(model.decoder, *model.encode(src), 1 + width*(max_len - 1))
 
@@ -271,5 +275,6 @@ def decode_lists(model:nn.Module, # an encoder-decoder
     device, mode = next(model.parameters()).device, model.training
     model.eval()
     batches = stream_batches(pairs, batch_size)
-    try: return [ids for batch in batches for ids in decode(model, batch.src.to(device), max_len).lists()]
+    try: return [ids for batch in batches
+                 for ids in decode(model, batch.src.to(device), max_len).lists()]
     finally: model.train(mode)

@@ -26,7 +26,8 @@ class FewRows(Tensor):
           ) -> FewRows: # with the same numbers
         new = weight.detach().as_subclass(cls)
         pack = weight.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        new.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None) if pack else None # a copy
+        new.packed = None
+        if pack: new.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None) # a copy
         new.slices = {} # rows that were asked for, made once
         return new
 
@@ -41,6 +42,7 @@ class FewRows(Tensor):
             if place not in weight.slices: weight.slices[place] = cls.of(weight[rows])
             return weight.slices[place]
 
+# %% ../nbs/93_few_rows.ipynb #few-rows-linear
 def few_rows_linear(x:Tensor, # *batch in
                     weight:FewRows, # out in
                     bias:Tensor|None=None, # out
@@ -64,7 +66,7 @@ def prepare_for_decoding(model:nn.Module, # on a CPU; stays as it is
         if weight.device.type != 'cpu': raise refusal(name, weight.device.type, 'a weight on the CPU')
     instead = {id(p): p for p in model.parameters()}
     for module in model.modules():
-        if isinstance(module, nn.Linear) or hasattr(module, 'logits'): # those that multiply with `F.linear`
+        if isinstance(module, nn.Linear) or hasattr(module, 'logits'): # multiplies with `F.linear`
             instead |= {id(p): FewRows.of(p) for p in module.parameters(recurse=False) if p.ndim == 2}
     return copy.deepcopy(model, instead).eval()
 

@@ -36,7 +36,8 @@ def attention_of(model:nn.Module, # any model with `MultiHeadAttention` inside
     with recorded_attention(model) as records: output = run()
     layers = {}
     for name, calls in records.items(): # 'encoder.layers.0.self_attention' belongs to 'encoder self'
-        words = [word.removesuffix('_attention') for word in name.split('.') if not word.isdecimal() and word != 'layers']
+        words = [word.removesuffix('_attention') for word in name.split('.')
+                 if not word.isdecimal() and word != 'layers']
         layers.setdefault(' '.join(words) or 'attention', []).append(stacked_rows(calls))
     for part, maps in layers.items():
         shapes = {tuple(m.shape) for m in maps}
@@ -67,7 +68,8 @@ class Attended:
         for name, numbers, count in (('layers', layers, len(maps)), ('heads', heads, maps.shape[1])):
             chosen.append(range(count) if numbers is None else numbers)
             for number in chosen[-1]:
-                if not 0 <= number < count: raise refusal(name, number, f'numbers from 0 to {count - 1}')
+                if not 0 <= number < count:
+                    raise refusal(name, number, f'numbers from 0 to {count - 1}')
         return {f'layer {l+1}, head {h+1}': maps[l, h] for l in chosen[0] for h in chosen[1]}
 
 # %% ../nbs/13_inspect.ipynb #attend
@@ -80,13 +82,15 @@ def attend(model:nn.Module, # an encoder-decoder, as in chapter 06, in evaluatio
     "Where each head looks while the model writes `target` for `source`."
     special = SpecialIds.of(model)
     named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
-    if not source or {*source} & {*astuple(special)}: raise refusal('source', source, 'ids, none of them special')
+    if not source or {*source} & {*astuple(special)}:
+        raise refusal('source', source, 'ids, none of them special')
     src = torch.tensor([[*source, special.eos_id]], device=next(model.parameters()).device)
     if target is None: target = greedy_decode(model, src).ids[0].tolist()
     if not target: raise refusal('target', target, 'at least one id')
     tgt = torch.tensor([[special.bos_id, *target[:-1]]], device=src.device)
     _, weights = attention_of(model, lambda: model(src, tgt))
-    read, begun, written = ([named.get(id) or word(id) for id in ids] for ids in (src[0].tolist(), tgt[0].tolist(), target))
+    read, begun, written = ([named.get(id) or word(id) for id in ids]
+                            for ids in (src[0].tolist(), tgt[0].tolist(), target))
     queries = {part: read if part.startswith('encoder') else written for part in weights}
     keys = {part: begun if part == 'decoder self' else read for part in weights}
     return Attended({part: maps[:, 0].cpu() for part, maps in weights.items()}, queries, keys)
@@ -125,7 +129,8 @@ def heads_picture(attended:Attended, # one example
     "One number for every layer and head, a map for each part of the model."
     from annotated_transformer import plotting
     numbers = {part: measure(maps) for part, maps in attended.weights.items()}
-    rows, cols = ({part: range(1, n.shape[axis] + 1) for part, n in numbers.items()} for axis in (0, 1))
+    rows, cols = ({part: range(1, n.shape[axis] + 1) for part, n in numbers.items()}
+                  for axis in (0, 1))
     most = max(n.max().item() for n in numbers.values())
-    return plotting.heatmaps(numbers, rows, cols, xlabel='head', ylabel='layer', limits=(0, most), columns=3,
-                             size=(3.2, 1.2 + .4*max(map(len, rows.values()))))
+    return plotting.heatmaps(numbers, rows, cols, xlabel='head', ylabel='layer', limits=(0, most),
+                             columns=3, size=(3.2, 1.2 + .4*max(map(len, rows.values()))))

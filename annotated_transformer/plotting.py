@@ -77,9 +77,11 @@ def heatmaps(maps:dict, # title -> matrix, rows by columns
     width, height = size
     def of(labels, title): return labels[title] if isinstance(labels, dict) else labels
     for ax, (title, matrix) in zip(axes, values.items()):
-        image = ax.imshow(matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto', interpolation='nearest')
+        image = ax.imshow(matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto',
+                          interpolation='nearest')
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        for axis, labels, inches, text in ((ax.xaxis, cols, width, dict(rotation=90)), (ax.yaxis, rows, height, {})):
+        for axis, labels, inches, text in ((ax.xaxis, cols, width, dict(rotation=90)),
+                                           (ax.yaxis, rows, height, {})):
             label_axis(axis, of(labels, title), max(1, int(7*(inches - .8))), fontsize=8, **text)
     picture.colorbar(image, ax=axes)
     return picture
@@ -99,7 +101,8 @@ def curves(series:dict, # name -> values, or name -> (positions, values)
     ax = ax or picture.axes[0]
     for name, values in series.items():
         xs, ys = values if isinstance(values, tuple) else (range(len(values)), values)
-        ax.plot([float(x) for x in xs], [float(y) for y in ys], label=name, marker=marker, markersize=4)
+        ax.plot([float(x) for x in xs], [float(y) for y in ys], label=name,
+                marker=marker, markersize=4)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if logx: ax.set_xscale('log')
     if logy: ax.set_yscale('log')
@@ -140,7 +143,8 @@ def bars(groups:dict, # member -> its values, one for each label
         ax.bar(places, [float(v) for v in values], width, label=member, align='edge')
     ax.set(ylabel=ylabel, title=title)
     ax.set_xticks([x + .4 for x in range(len(labels))], [str(label) for label in labels])
-    if len(groups) > 1: ax.legend(loc='upper left', bbox_to_anchor=(1, 1)) # beside the bars, never over them
+    if len(groups) > 1: # beside the bars, never over them
+        ax.legend(loc='upper left', bbox_to_anchor=(1, 1))
     return picture
 
 # %% ../nbs/90_plotting.ipynb #towers-2
@@ -156,13 +160,16 @@ def towers(columns:dict, # title -> list of (label, kind), from bottom to top
     for x, (title, boxes) in enumerate(columns.items()):
         ax.text(x + .5, len(boxes), title, ha='center', va='center', weight='bold')
         for y, (label, kind) in enumerate(boxes):
-            ax.text(x + .5, y, f'{label:^34}', ha='center', va='center', fontsize=8, family='monospace',
+            ax.text(x + .5, y, f'{label:^34}', ha='center', va='center',
+                    fontsize=8, family='monospace',
                     bbox=dict(boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}', alpha=.3))
             if y: ax.annotate('', (x + .5, y - .25), (x + .5, y - .75),
                               arrowprops=dict(arrowstyle='->', color='grey'))
     for (start, low), (end, high) in links:
-        ends = [(list(columns).index(name) + x, y) for name, y, x in ((start, low, .87), (end, high, .13))]
-        ax.annotate('', ends[1], ends[0], arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'))
+        ends = [(list(columns).index(name) + x, y)
+                for name, y, x in ((start, low, .87), (end, high, .13))]
+        ax.annotate('', ends[1], ends[0],
+                    arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'))
     ax.axis('off')
     return picture
 
@@ -182,9 +189,11 @@ def links(panels_of:dict, # title -> list of maps, Q K, weights from 0 to 1
             for q, row in enumerate(numbers_of(weights)):
                 for k, weight in enumerate(row):
                     if weight >= .03:
-                        ax.plot([0, 1], [q + aside, k + aside], color=f'C{i % 10}', alpha=min(1, weight), linewidth=2.5)
+                        ax.plot([0, 1], [q + aside, k + aside], color=f'C{i % 10}',
+                                alpha=min(1, weight), linewidth=2.5)
         for labels, x, side in ((queries, -.04, 'right'), (keys, 1.04, 'left')):
-            for y, label in enumerate(labels): ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
+            for y, label in enumerate(labels):
+                ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
         ax.set(title=title, xlim=(-.3, 1.3), ylim=(longest - .5, -.5))
         ax.axis('off')
     return picture
@@ -196,8 +205,10 @@ def tree(labels:dict, # path, a tuple of steps from the root () -> label
         ) -> Picture:
     "Paths that share their beginnings, from left to right. A path without its parent is refused."
     for path in labels:
-        if path and path[:-1] not in labels: raise ValueError(f'labels: {path} has no parent in the tree')
-    order = sorted(labels, key=lambda path: [list(labels).index(path[:n]) for n in range(len(path) + 1)])
+        if path and path[:-1] not in labels:
+            raise ValueError(f'labels: {path} has no parent in the tree')
+    order = sorted(labels, key=lambda path: [list(labels).index(path[:n])
+                                             for n in range(len(path) + 1)])
     parents = {path[:-1] for path in order if path}
     height, n_leaves = {}, 0
     for path in reversed(order): # children come before their parents
@@ -209,9 +220,10 @@ def tree(labels:dict, # path, a tuple of steps from the root () -> label
     ax = picture.add_subplot(xlim=(-.5, deepest + .5), ylim=(-.7, n_leaves - .3))
     bold = {path[:n] for path in marked for n in range(len(path) + 1)}
     for path in order:
-        style = dict(color='black', linewidth=1.6) if path in bold else dict(color='darkgrey', linewidth=.8)
-        if path: ax.plot([len(path) - 1, len(path)], [height[path[:-1]], height[path]], zorder=1, **style)
-        ax.text(len(path), height[path], labels[path], ha='center', va='center', fontsize=9, color=style['color'],
-                bbox=dict(boxstyle='round', facecolor='white', edgecolor=style['color']))
+        color, width = ('black', 1.6) if path in bold else ('darkgrey', .8)
+        if path: ax.plot([len(path) - 1, len(path)], [height[path[:-1]], height[path]],
+                         color=color, linewidth=width, zorder=1)
+        ax.text(len(path), height[path], labels[path], ha='center', va='center', fontsize=9,
+                color=color, bbox=dict(boxstyle='round', facecolor='white', edgecolor=color))
     ax.axis('off')
     return picture

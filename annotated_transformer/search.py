@@ -35,7 +35,8 @@ def keep_top_p(log_probs:Tensor, # B V
     values, order = log_probs.sort(-1, descending=True)
     share = values.double().softmax(-1)
     better = share.cumsum(-1) - share # what all better tokens hold together
-    return torch.full_like(log_probs, -math.inf).scatter(-1, order, values.masked_fill(better >= p, -math.inf))
+    values = values.masked_fill(better >= p, -math.inf)
+    return torch.full_like(log_probs, -math.inf).scatter(-1, order, values)
 
 # %% ../nbs/11b_search.ipynb #sampler
 def sampler(temperature:float=1.0, # flattens above 1, sharpens below; 0: the best token, no chance
@@ -44,7 +45,8 @@ def sampler(temperature:float=1.0, # flattens above 1, sharpens below; 0: the be
             generator:torch.Generator|None=None, # of the random numbers; None: torch's own
            ) -> Callable[[Tensor], Tensor]: # log-probabilities B V -> tokens B
     "How to draw a token: temperature first, then top-k, then top-p. Raises `ValueError`."
-    if not 0 <= temperature < math.inf: raise refusal('temperature', temperature, 'a number of at least 0')
+    if not 0 <= temperature < math.inf:
+        raise refusal('temperature', temperature, 'a number of at least 0')
     if top_k is not None: check_sizes(top_k=top_k)
     if top_p is not None and not 0 < top_p <= 1: raise refusal('top_p', top_p, 'a share in (0, 1]')
     if temperature == 0: return best_token
@@ -107,7 +109,8 @@ def joined(some:Decoded, # B N
            others:Decoded, # B M
           ) -> Decoded: # B N+M
     "Two lists of rivals as one."
-    return Decoded(*(torch.cat([getattr(x, field.name) for x in (some, others)], 1) for field in fields(some)))
+    return Decoded(*(torch.cat([getattr(x, field.name) for x in (some, others)], 1)
+                     for field in fields(some)))
 
 # %% ../nbs/11b_search.ipynb #is-done
 def is_done(alive:Decoded, # B W, living rivals
@@ -133,21 +136,23 @@ def check_beam(beam_size:int, # at least 1
     if (n_best or 1) > beam_size: raise refusal('n_best', n_best, f'at most beam_size = {beam_size}')
 
 def first_rivals(src:Tensor, # B S
-                 room:int, # tokens of the longest answer
+                 limits:Tensor, # B 1, tokens
                  beam_size:int, # W
-                 special:SpecialIds, # PAD fills the room
-                ) -> tuple[Decoded, Decoded]: # alive B 1, ended B W
+                 special:SpecialIds, # BOS begins, PAD fills the room
+                ) -> tuple[Decoded, Decoded, Tensor]: # alive B 1, ended B W, and the first token B 1
     "What a search starts with: one empty answer, and no other."
-    ids = src.new_full((len(src), beam_size, room), special.pad_id)
+    ids = src.new_full((len(src), beam_size, int(limits.max())), special.pad_id)
     nothing = torch.zeros(len(src), beam_size, device=src.device)
     empty = Decoded(ids, torch.zeros_like(ids[..., 0]), nothing, nothing)
-    return empty[:, :1], without(empty, torch.ones_like(nothing, dtype=torch.bool))
+    ended = without(empty, torch.ones_like(nothing, dtype=torch.bool))
+    return empty[:, :1], ended, torch.full_like(limits, special.bos_id)
 
 def trimmed(answers:Decoded, # B or B N
             special:SpecialIds, # PAD fills what is empty
            ) -> Decoded: # the same, T as short as possible; impossible ones are empty
     "Answers without spare room."
     exists = answers.scores.isfinite()
+    if not exists.reshape(len(exists), -1)[:, 0].all(): raise refusal('logits', 'nan', 'numbers')
     lengths = answers.lengths * exists
     ids = answers.ids.masked_fill(~exists[..., None], special.pad_id)
     return Decoded(ids[..., :lengths.max()], lengths, answers.log_probs, answers.scores)
@@ -167,20 +172,19 @@ def beam_search(model:nn.Module, # in evaluation mode
     check_beam(beam_size, length_penalty, n_best)
     special = special or SpecialIds.of(model)
     limits = length_limits(src, max_len, special)[:, None]
-    room, token = int(limits.max()), torch.full_like(limits, special.bos_id)
-    next_logits = (steps or CachedSteps)(model, src, room, beam_size)
-    alive, ended = first_rivals(src, room, beam_size, special)
-    for t in range(room):
+    next_logits = (steps or CachedSteps)(model, src, int(limits.max()), beam_size)
+    alive, ended, token = first_rivals(src, limits, beam_size, special)
+    for t in range(int(limits.max())):
         log_probs = next_log_probs(next_logits(token), special)
         candidates, parents = extend(alive, log_probs, 2*beam_size, length_penalty)
         ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
         ended = joined(ended, without(candidates, ~(ends & among_best)))
         ended, _ = best_of(ended, ended.scores, beam_size)
-        alive, which = best_of(without(candidates, ends), candidates.log_probs.masked_fill(ends, -math.inf), beam_size)
+        alive = without(candidates, ends)
+        alive, which = best_of(alive, alive.log_probs, beam_size)
         alive = without(alive, is_done(alive, ended, limits, n_best or 1, length_penalty))
         if alive.log_probs.isneginf().all(): break
         next_logits.select(take(parents, which))
         token = alive.ids[:, :, t]
-    if not ended.scores[:, 0].isfinite().all(): raise refusal('logits', 'nan', 'numbers')
     return trimmed(ended[:, 0] if n_best is None else ended[:, :n_best], special)

@@ -14,14 +14,16 @@ from pathlib import Path
 from .inspect import Attended
 
 # %% auto #0
-__all__ = ['STYLE', 'WALK', 'SCRIPT', 'still_picture', 'AttentionView', 'attention_view']
+__all__ = ['STYLE', 'WALK', 'READ', 'DRAW', 'still_picture', 'AttentionView', 'attention_view']
 
 # %% ../nbs/13b_view.ipynb #how-it-looks-code
 STYLE = """
-.attention-view { --hot: #0b62b8; --on-hot: #fff; font: 14px/1.4 system-ui, sans-serif; max-width: 100%; }
+.attention-view { --hot: #0b62b8; --on-hot: #fff;
+  font: 14px/1.4 system-ui, sans-serif; max-width: 100%; }
 .attention-view p { margin: .6em 0 .2em; }
-.attention-view button { font: inherit; color: inherit; background: none; border: 1px solid #8888; border-radius: 4px;
-  padding: 1px 6px; margin: 1px; min-height: 24px; min-width: 24px; cursor: pointer; }
+.attention-view button { font: inherit; color: inherit; background: none; border: 1px solid #8888;
+  border-radius: 4px; padding: 1px 6px; margin: 1px;
+  min-height: 24px; min-width: 24px; cursor: pointer; }
 .attention-view button.shown { border-color: var(--hot); box-shadow: 0 0 0 1px var(--hot); }
 .attention-view button[aria-pressed=true] { background: var(--hot); color: var(--on-hot); }
 .attention-view :focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
@@ -35,18 +37,21 @@ STYLE = """
   background: color-mix(in srgb, var(--hot) calc(var(--w, 0) * 100%), transparent); }
 .attention-view img { max-width: 100%; }
 @media (prefers-color-scheme: dark) {
-  html:not([data-theme=light]) body:not([data-jp-theme-light=true]) .attention-view { --hot: #5aaeff; --on-hot: #000; } }
-html[data-theme=dark] .attention-view, body[data-jp-theme-light=false] .attention-view { --hot: #5aaeff; --on-hot: #000; }
+  html:not([data-theme=light]) body:not([data-jp-theme-light=true]) .attention-view {
+    --hot: #5aaeff; --on-hot: #000; } }
+html[data-theme=dark] .attention-view, body[data-jp-theme-light=false] .attention-view {
+  --hot: #5aaeff; --on-hot: #000; }
 """
 
 # %% ../nbs/13b_view.ipynb #how-it-answers-code
 WALK = """
 const walk = (bar, buttons, heads) => {
-  let chosen = 0;
+  let chosen = 0; const last = buttons.length - 1;
   const show = q => {
     buttons.forEach((b, i) => b.classList.toggle('shown', i == q));
     for (const { part, l, h, cells, said } of heads) {
-      const weights = cells.map((_, k) => part.weight(l, h, q, k)), most = weights.indexOf(Math.max(...weights));
+      const weights = cells.map((_, k) => part.weight(l, h, q, k));
+      const most = weights.indexOf(Math.max(...weights));
       cells.forEach((cell, k) => {
         cell.style.setProperty('--w', weights[k]);
         cell.title = `${part.queries[q]} reads ${part.keys[k]}: ${Math.round(100 * weights[k])} %`;
@@ -55,14 +60,14 @@ const walk = (bar, buttons, heads) => {
     }
   };
   const choose = q => {
-    chosen = q;
-    buttons.forEach((b, i) => { b.setAttribute('aria-pressed', i == q); b.tabIndex = i == q ? 0 : -1 });
-    show(q);
+    buttons.forEach((b, i) => b.setAttribute('aria-pressed', i == q));
+    buttons.forEach((b, i) => { b.tabIndex = i == q ? 0 : -1 });
+    show(chosen = q);
   };
-  buttons.forEach((b, q) => Object.assign(b, { type: 'button', onmouseenter: () => show(q), onclick: () => choose(q), onfocus: () => choose(q) }));
+  buttons.forEach((b, q) => Object.assign(b, { type: 'button',
+    onmouseenter: () => show(q), onclick: () => choose(q), onfocus: () => choose(q) }));
   bar.onmouseleave = () => show(chosen);
   bar.onkeydown = event => {
-    const last = buttons.length - 1;
     const to = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: last }[event.key];
     if (to !== undefined) { event.preventDefault(); buttons[Math.min(last, Math.max(0, to))].focus() }
   };
@@ -71,35 +76,45 @@ const walk = (bar, buttons, heads) => {
 """
 
 # %% ../nbs/13b_view.ipynb #how-it-answers-code-2
-SCRIPT = """
-document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
-  const make = (into, tag, kind, text) => Object.assign(into.appendChild(document.createElement(tag)), { className: kind, textContent: text });
-  const data = root.querySelector('script[type="application/json"]'), rows = new Map();
-  if (!data) return;
-  for (const part of JSON.parse(data.textContent)) {
+READ = """
+const grouped = data => { // parts by their queries, each with a function for its weights
+  const groups = new Map();
+  for (const part of JSON.parse(data)) {
     const bytes = Uint8Array.from(atob(part.weights), c => c.charCodeAt(0)), [L, H, Q, K] = part.shape;
     part.weight = (l, h, q, k) => bytes[((l * H + h) * Q + q) * K + k] / 255;
     const name = JSON.stringify(part.queries);
-    rows.set(name, [...rows.get(name) || [], part]);
+    groups.set(name, [...groups.get(name) || [], part]);
   }
-  for (const parts of rows.values()) {
+  return [...groups.values()];
+};
+"""
+
+# %% ../nbs/13b_view.ipynb #how-it-answers-code-3
+DRAW = """
+const make = (into, tag, kind, text = '') =>
+  Object.assign(into.appendChild(document.createElement(tag)), { className: kind, textContent: text });
+document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
+  const data = root.querySelector('script[type="application/json"]');
+  if (!data) return;
+  for (const parts of grouped(data.textContent)) {
     const names = parts.map(part => part.name).join(' and '), heads = [];
     make(root, 'p', '', `${names}: from (point, click, or use the arrow keys)`);
-    const bar = make(root, 'div', 'bar', ''), buttons = parts[0].queries.map(word => make(bar, 'button', '', word));
-    bar.setAttribute('role', 'toolbar');
-    bar.setAttribute('aria-label', `${names}, from`);
+    const bar = make(root, 'div', 'bar');
+    bar.setAttribute('role', 'toolbar'); bar.setAttribute('aria-label', `${names}, from`);
     for (const part of parts) {
-      const [L, H, Q, K] = part.shape, scroll = (make(root, 'p', '', `${part.name}: to`), make(root, 'div', 'scroll', ''));
-      const grid = make(scroll, 'div', 'grid', '');
+      make(root, 'p', '', `${part.name}: to`);
+      const [L, H, Q, K] = part.shape, scroll = make(root, 'div', 'scroll');
+      const grid = make(scroll, 'div', 'grid');
       scroll.tabIndex = 0;
       grid.style.gridTemplateColumns = `auto repeat(${K}, ${K > 30 ? 13 : 22}px) auto`;
       for (const key of ['', ...part.keys, '']) make(grid, 'span', 'key', key);
       for (let l = 0; l < L; l++) for (let h = 0; h < H; h++) {
         make(grid, 'span', 'head', `layer ${l + 1}, head ${h + 1}`);
-        heads.push({ part, l, h, cells: part.keys.map(() => make(grid, 'span', 'cell', '')), said: make(grid, 'span', 'said', '') });
+        const cells = part.keys.map(() => make(grid, 'span', 'cell'));
+        heads.push({ part, l, h, cells, said: make(grid, 'span', 'said') });
       }
     }
-    walk(bar, buttons, heads);
+    walk(bar, parts[0].queries.map(word => make(bar, 'button', '', word)), heads);
   }
   root.dataset.live = '';
   root.querySelector('.still').hidden = true;
@@ -112,14 +127,14 @@ def still_picture(attended:Attended, # one example
     "The mean over the heads of each part's last layer: the view for where no script runs."
     from annotated_transformer import plotting
     means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}
-    return plotting.heatmaps(means, attended.queries, attended.keys, limits=(0, 1), xlabel='to', ylabel='from',
-                             columns=3, size=(3.4, 3.2))
+    return plotting.heatmaps(means, attended.queries, attended.keys, limits=(0, 1),
+                             xlabel='to', ylabel='from', columns=3, size=(3.4, 3.2))
 
 # %% ../nbs/13b_view.ipynb #attentionview
 @dataclass(frozen=True)
 class AttentionView:
     "An interactive view as a piece of HTML."
-    fragment: str = field(repr=False) # self-contained: style, data, script, and a picture for where no script runs
+    fragment: str = field(repr=False) # self-contained: style, data, script, a picture if none runs
 
     def _repr_html_(self) -> str: return self.fragment
 
@@ -127,7 +142,8 @@ class AttentionView:
              title:str='Attention', # of the page
             ) -> Path:
         "Write a page of its own that needs no other file."
-        page = ('<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        page = ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
+                '<meta name="color-scheme" content="light dark">'
                 '<meta name="viewport" content="width=device-width, initial-scale=1">'
                 f'<title>{html.escape(title)}</title></head><body>{self.fragment}</body></html>\n')
         Path(path).write_text(page, encoding='utf-8')
@@ -138,11 +154,13 @@ def attention_view(attended:Attended, # one example
     "An interactive view of all layers and heads."
     parts = [dict(name=part, shape=list(maps.shape), queries=list(map(str, attended.queries[part])),
                   keys=list(map(str, attended.keys[part])),
-                  weights=base64.b64encode(bytes((255*maps).round().int().flatten().tolist())).decode())
+                  weights=base64.b64encode(
+                      bytes((255*maps).round().int().flatten().tolist())).decode())
              for part, maps in attended.weights.items()]
     data = json.dumps(parts, ensure_ascii=True).replace('<', '\\u003c') # no tag can begin in a label
     still = base64.b64encode(still_picture(attended)._repr_png_()).decode()
     return AttentionView(
-        f'<div class="attention-view"><style>{STYLE}</style><script type="application/json">{data}</script>'
+        f'<div class="attention-view"><style>{STYLE}</style>'
+        f'<script type="application/json">{data}</script>'
         f'<img class="still" alt="Attention, the mean over heads in each part\'s last layer" '
-        f'src="data:image/png;base64,{still}"><script>{{{WALK}{SCRIPT}}}</script></div>')
+        f'src="data:image/png;base64,{still}"><script>{{{WALK}{READ}{DRAW}}}</script></div>')

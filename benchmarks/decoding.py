@@ -58,7 +58,7 @@ def uncached(model, src, length: int, device: str, samples: int) -> float:
         position = int((i + 0.5) * length / samples)
         steps.written = torch.full((len(src), 1, position), 3, device=device) if position else None
         newest = torch.full((len(src), 1), 3, device=device)
-        times.append(seconds(lambda: steps(newest)[:, 0].log_softmax(-1).argmax(-1), device))
+        times.append(seconds(lambda newest=newest: steps(newest)[:, 0].log_softmax(-1).argmax(-1), device))
     return length * statistics.fmean(times)
 
 
@@ -101,7 +101,7 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     times = []
     for _ in range(rounds):
         steps, newest = CachedSteps(model, src, length), torch.full((len(src), 1), 3, device=device)
-        times.append([seconds(lambda: steps(newest), device) for _ in range(length)])
+        times.append([seconds(partial(steps, newest), device) for _ in range(length)])
     step = [statistics.median(column) for column in zip(*times)]
     quarter = length // 4
     config, attention = model.config, {}
@@ -109,7 +109,7 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
         shape = 3, config.n_layers, len(src), config.n_heads, length, config.d_model // config.n_heads
         query, key, value = torch.randn(shape, device=device, dtype=next(model.parameters()).dtype) # each layer reads its own
         layers = [(q[:, :, :1], k[:, :, :n_keys], v[:, :, :n_keys]) for q, k, v in zip(query, key, value)]
-        calls = [seconds(lambda: [F.scaled_dot_product_attention(*layer) for layer in layers], device) for _ in range(100)]
+        calls = [seconds(lambda layers=layers: [F.scaled_dot_product_attention(*layer) for layer in layers], device) for _ in range(100)]
         attention[name] = statistics.median(calls)
     return dict(
         length=length, batch=len(src), steps_early=rounded(1000 * statistics.median(step[:quarter])),
