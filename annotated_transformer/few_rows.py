@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,7 @@ from .config import refusal
 from .decoding import CachedSteps, decode_step
 
 # %% auto #0
-__all__ = ['FewRows', 'few_rows_linear', 'prepare_for_decoding', 'compiled_step', 'CompiledSteps']
+__all__ = ['FewRows', 'few_rows_linear', 'prepare_for_decoding', 'CompiledSteps']
 
 # %% ../nbs/93_few_rows.ipynb #fewrows
 class FewRows(Tensor):
@@ -70,15 +69,11 @@ def prepare_for_decoding(model:nn.Module, # on a CPU; stays as it is
             instead |= {id(p): FewRows.of(p) for p in module.parameters(recurse=False) if p.ndim == 2}
     return copy.deepcopy(model, instead).eval()
 
-# %% ../nbs/93_few_rows.ipynb #compiled-step
-@cache
-def compiled_step(mode:str|None, # of `torch.compile`
-                 ):
-    "`decode_step`, compiled once for each mode."
-    return torch.compile(decode_step, mode=mode)
-
+# %% ../nbs/93_few_rows.ipynb #compiledsteps
 class CompiledSteps(CachedSteps):
     "What may follow, by a compiled step. For models that were not prepared."
+    compiled = {} # mode -> the step; compiled once
+
     def __init__(self,
                  model:nn.Module, # an encoder-decoder as in chapter 06, in evaluation mode
                  src:Tensor, # B S, source ids with EOS, on the model's device
@@ -87,10 +82,11 @@ class CompiledSteps(CachedSteps):
                  mode:str|None=None, # of `torch.compile`; 'reduce-overhead' records graphs on a GPU
                 ):
         super().__init__(model, src, max_len, width)
+        if mode not in self.compiled: self.compiled[mode] = torch.compile(decode_step, mode=mode)
         self.mode = mode
 
     @torch.inference_mode()
     def __call__(self, ids:Tensor, # B W, the newest token of each rival
                 ) -> Tensor: # B W V, logits of the next one
-        logits, self.cache = compiled_step(self.mode)(self.model, ids, self.cache)
+        logits, self.cache = self.compiled[self.mode](self.model, ids, self.cache)
         return logits
