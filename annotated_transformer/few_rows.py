@@ -24,7 +24,8 @@ class FewRows(Tensor):
     def of(cls, weight:Tensor, # out in, shared and not copied
           ) -> FewRows: # with the same numbers
         new = weight.detach().as_subclass(cls)
-        pack = weight.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        pack = (weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available()
+                and torch.ops.mkldnn._is_mkldnn_bf16_supported())
         new.packed = None
         if pack: new.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None) # a copy
         new.slices = {} # rows that were asked for, made once
