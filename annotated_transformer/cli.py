@@ -26,7 +26,7 @@ from .transformer import load_model
 from .view import attention_view
 
 # %% auto #0
-__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task', 'symbols', 'answer_lines', 'decode']
+__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task', 'symbols', 'answer_lines', 'ask']
 
 # %% ../nbs/91_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -119,19 +119,19 @@ def answer_lines(answers:Decoded, # of one source, N of them
                                           answers.ids.tolist())
             if log_prob > -float('inf')]
 
-# %% ../nbs/91_cli.ipynb #decode-2
+# %% ../nbs/91_cli.ipynb #ask
 @app.command('decode')
-def decode(sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
-           model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
-           beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy decoding.')]=1,
-           n_best:Annotated[int, typer.Option(
-               help='Answers to print, at most as many as the beam.')]=1,
-           length_penalty:Annotated[float, typer.Option(
-               help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
-           max_len:Annotated[Optional[int], typer.Option(
-               help='Tokens of an answer, with its end [default: those of the source + 50].')]=None,
-           attention:Annotated[Optional[Path], typer.Option(
-               help='Write where each head looks to this HTML page.')]=None):
+def ask(sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
+        model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
+        beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy decoding.')]=1,
+        n_best:Annotated[int, typer.Option(
+            help='Answers to print, at most as many as the beam.')]=1,
+        length_penalty:Annotated[float, typer.Option(
+            help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
+        max_len:Annotated[Optional[int], typer.Option(
+            help='Tokens of an answer, with its end [default: those of the source + 50].')]=None,
+        attention:Annotated[Optional[Path], typer.Option(
+            help='Write where each head looks to this HTML page.')]=None):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
         transformer = load_model(model)
