@@ -127,8 +127,10 @@ def still_picture(attended:Attended, # one example
     "The mean over the heads of each part's last layer: the view for where no script runs."
     from annotated_transformer import plotting
     means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}
-    return plotting.heatmaps(means, attended.queries, attended.keys, limits=(0, 1),
-                             xlabel='to', ylabel='from', columns=3, size=(3.4, 3.2))
+    rows, cols = ({part: [str(word)[:12] for word in words] for part, words in labels.items()}
+                  for labels in (attended.queries, attended.keys)) # cut, so that maps keep their room
+    return plotting.heatmaps(means, rows, cols, limits=(0, 1), xlabel='to', ylabel='from',
+                             columns=3, size=(3.4, 3.2))
 
 # %% ../nbs/13b_view.ipynb #attentionview
 @dataclass(frozen=True)
