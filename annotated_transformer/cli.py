@@ -18,7 +18,7 @@ except ImportError as error:
 from .config import refusal
 from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
 from .data import EOS, FIRST_SYMBOL, pad
-from .decoding import Decoded
+from .decoding import Decoded, check_usual_ids
 from .inspect import attend
 from .search import beam_search
 from .training import pick_device
@@ -60,12 +60,13 @@ def report(result:CopyTaskResult, # a finished run
         f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
 
 # %% ../nbs/91_cli.ipynb #prepare
-def prepare(folder:Path, # for the results of a run
+def prepare(folder:Path, # for what will be written
+            option:str='out', # that named it
            ) -> Path: # the same, now there
     "Make the folder before any work is done. Raises `ValueError` where that is impossible."
     try: folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise refusal('out', str(folder), f'a folder that can be made ({error.strerror})') from error
+        raise refusal(option, str(folder), f'a folder that can be made ({error.strerror})') from error
     return folder
 
 # %% ../nbs/91_cli.ipynb #copy-task-3
@@ -135,12 +136,13 @@ def ask(sequence:Annotated[str, typer.Argument(help='Symbols, separated by space
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
         transformer = load_model(model)
+        check_usual_ids(transformer)
         source = symbols(sequence, transformer.config.vocab_size)
         answers = beam_search(transformer, pad([[*source, EOS]]), max_len, beam_size=beam,
                               length_penalty=length_penalty, n_best=n_best)[0]
         typer.echo('\n'.join(answer_lines(answers)))
         if attention is None: return
-        prepare(attention.parent)
+        prepare(attention.parent, 'attention')
         best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
         view = attention_view(attend(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')

@@ -17,7 +17,8 @@ from .data import BOS, EOS, PAD, check_pairs, stream_batches
 
 # %% auto #0
 __all__ = ['Decoded', 'SpecialIds', 'UncachedSteps', 'take', 'length_limits', 'next_log_probs', 'write', 'best_token',
-           'greedy_decode', 'GrowingHeads', 'FixedHeads', 'KeyValueCache', 'decode_step', 'CachedSteps', 'decode_lists']
+           'greedy_decode', 'GrowingHeads', 'FixedHeads', 'KeyValueCache', 'decode_step', 'CachedSteps',
+           'check_usual_ids', 'decode_lists']
 
 # %% ../nbs/11_decoding.ipynb #decoded
 @dataclass(frozen=True)
@@ -260,7 +261,13 @@ class CachedSteps:
     def select(self, parents:Tensor): # B W, for each rival from now on: whom it continues
         self.cache = self.cache.select(parents)
 
-# %% ../nbs/11_decoding.ipynb #decode-lists
+# %% ../nbs/11_decoding.ipynb #check-usual-ids
+def check_usual_ids(model, # whose configuration may name special ids
+                   ):
+    "Refuse a model whose special ids are not those of chapter 07, which lists and batches rely on."
+    if SpecialIds.of(model) != SpecialIds():
+        raise refusal('special ids', SpecialIds.of(model), f'the usual ones, {SpecialIds()}')
+
 def decode_lists(model:nn.Module, # an encoder-decoder
                  sources:list, # of lists of ids, without special tokens
                  max_len:int|None=None, # tokens at the most, with EOS; None: each source's length + 51
@@ -270,8 +277,7 @@ def decode_lists(model:nn.Module, # an encoder-decoder
     "What the model writes for each source, in evaluation mode. Raises `ValueError` for bad sources."
     pairs = [(source, []) for source in sources]
     check_pairs(pairs) # all of them, before any work is done
-    if SpecialIds.of(model) != SpecialIds(): # the batches of chapter 07 have those alone
-        raise refusal('special ids', SpecialIds.of(model), f'the usual ones, {SpecialIds()}')
+    check_usual_ids(model)
     device, mode = next(model.parameters()).device, model.training
     model.eval()
     batches = stream_batches(pairs, batch_size)

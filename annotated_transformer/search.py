@@ -130,7 +130,7 @@ def check_beam(beam_size:int, # at least 1
                n_best:int|None, # at most beam_size
               ):
     "Refuse what cannot be searched for."
-    check_sizes(beam_size=beam_size, n_best=n_best or 1)
+    check_sizes(beam_size=beam_size, n_best=1 if n_best is None else n_best)
     if not 0 <= length_penalty < math.inf:
         raise refusal('length_penalty', length_penalty, 'a number of at least 0')
     if (n_best or 1) > beam_size: raise refusal('n_best', n_best, f'at most beam_size = {beam_size}')
