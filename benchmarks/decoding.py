@@ -3,10 +3,10 @@
     python benchmarks/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--compile] [--rounds 3]
 
 All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
-anything is timed, the sides in float32 (prepared, uncached, Hugging Face) write 24 tokens for two sources and have to agree;
-bfloat16 is not compared. Numbers are tokens a second,
-medians over the rounds; ratios above 1 mean that ours is faster. On a CPU ours is prepared (`prepare_for_decoding`), and
-"ours plain" is not. Uncached decoding is timed at evenly spaced positions, because whole answers take minutes.
+anything is timed, the sides in float32 (prepared, uncached, Hugging Face) write 24 tokens for two sources and have to
+agree; bfloat16 is not compared. Numbers are tokens a second, medians over the rounds; ratios above 1 mean that ours is
+faster. On a CPU ours is prepared (`prepare_for_decoding`), and "ours plain" is not. Uncached decoding is timed at evenly
+spaced positions, because whole answers take minutes.
 """
 import argparse
 import copy
