@@ -5,13 +5,10 @@
 # %% ../nbs/12_copy_task.ipynb #the-copy-task-code-2
 from __future__ import annotations
 
-import json
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -20,12 +17,12 @@ from .config import Config, check_choice, check_sizes, refusal
 from .data import BOS, EOS, FIRST_SYMBOL, TASKS, pad, stream_batches, synthetic_pairs
 from .decoding import Decoded, decode_lists, greedy_decode
 from .multi_head import recorded_attention
-from .training import History, TrainConfig, pick_device, train
-from .transformer import Transformer, TransformerConfig, count_parameters, save_model
+from .runs import Run, judged, run_metrics
+from .training import TrainConfig, pick_device, train
+from .transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['CopyTaskConfig', 'exact_match', 'held_out_pairs', 'CopyTaskResult', 'describe_device', 'run_copy_task', 'run_metrics',
-           'cross_attention', 'attention_picture', 'save_run']
+__all__ = ['CopyTaskConfig', 'exact_match', 'held_out_pairs', 'run_copy_task', 'arrow', 'cross_attention', 'attention_picture']
 
 # %% ../nbs/12_copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)
@@ -78,23 +75,6 @@ def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
     raise refusal('n_heldout', config.n_heldout,
                   f'at most {len(different)}, as there are hardly more different sequences')
 
-# %% ../nbs/12_copy_task.ipynb #copytaskresult
-@dataclass
-class CopyTaskResult:
-    "What a run leaves behind."
-    config: CopyTaskConfig # what was asked for
-    model: nn.Module # trained, in evaluation mode
-    history: History # losses, rates, evaluations along the way
-    metrics: dict # numbers by name, fit for JSON
-    pairs: list # the held-out (source ids, target ids)
-    written: list # what the model wrote for each
-
-def describe_device(device:torch.device, # cpu, cuda, mps
-                   ) -> str:
-    "The device in words: the GPU's name, or the processor's."
-    if device.type == 'cuda': return torch.cuda.get_device_name(device)
-    return f'{device.type}, {platform.machine()}, {torch.get_num_threads()} threads'
-
 # %% ../nbs/12_copy_task.ipynb #run-copy-task
 def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                   device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
@@ -102,7 +82,7 @@ def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                   build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
                   eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
                   decode:Callable[..., Decoded]=greedy_decode, # writes the answers, see chapter 11
-                 ) -> CopyTaskResult:
+                 ) -> Run: # its pairs are ids, what was written is ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
     torch.manual_seed(config.seed)
@@ -115,25 +95,19 @@ def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                     measure if eval_every else None, progress=progress)
     start = time.perf_counter()
     written = write(model, pairs)
-    metrics = run_metrics(config, model, history, exact_match(written, pairs), time.perf_counter() - start)
-    return CopyTaskResult(config, model, history, metrics, pairs, written)
+    found = dict(task=config.task, exact_match=exact_match(written, pairs))
+    metrics = run_metrics(config, model, history, found, len(pairs), time.perf_counter() - start)
+    headline = f'exact match on {len(pairs):,} held-out sequences: {found["exact_match"]:.4f}'
+    return Run(config, model, history, metrics, pairs, written, headline, arrow,
+               lambda run: {'attention': attention_picture(run)}) # drawn when it is saved
 
-# %% ../nbs/12_copy_task.ipynb #run-metrics
-def run_metrics(config:CopyTaskConfig, # what was asked for
-                model:nn.Module, # trained
-                history:History, # of its training
-                exact:float, # exact match on the held-out sequences
-                decode_seconds:float, # time that decoding them took
-               ) -> dict: # plain values, fit for JSON
-    "What was done, on what, how fast and how well; times in seconds."
-    return dict(task=config.task, exact_match=exact, n_heldout=config.n_heldout,
-                steps=history.steps, interrupted=history.interrupted,
-                train_seconds=round(history.seconds, 2), parameters=count_parameters(model),
-                tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
-                decode_seconds=round(decode_seconds, 2),
-                sequences_per_second=round(config.n_heldout / max(decode_seconds, 1e-9)),
-                device=describe_device(next(model.parameters()).device), torch=torch.__version__,
-                seed=config.seed, config=config.to_dict())
+# %% ../nbs/12_copy_task.ipynb #arrow
+def arrow(source:list, # ids
+          target:list, # ids
+          written:list, # ids
+         ) -> str:
+    "A source and what was written for it, in a line."
+    return f'{judged(target, written)}   {" ".join(map(str, source))}  ->  {" ".join(map(str, written))}'
 
 # %% ../nbs/12_copy_task.ipynb #cross-attention
 @torch.no_grad()
@@ -150,7 +124,7 @@ def cross_attention(model:nn.Module, # in evaluation mode
             for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}
 
 # %% ../nbs/12_copy_task.ipynb #attention-picture
-def attention_picture(result:CopyTaskResult, # a run
+def attention_picture(result:Run, # of the copy task
                       index:int=0, # which held-out sequence
                      ): # a picture
     "The cross-attention of all layers and heads on one held-out sequence."
@@ -159,17 +133,3 @@ def attention_picture(result:CopyTaskResult, # a run
     maps = cross_attention(result.model, source, written)
     return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'], limits=(0, 1),
                              xlabel='source', ylabel='written', size=(2.6, 2.4))
-
-# %% ../nbs/12_copy_task.ipynb #save-run
-def save_run(result:CopyTaskResult, # a run
-             folder, # made if it is not there
-            ) -> Path: # the folder
-    "Write metrics.json, history.csv, loss.png, attention.png and the model."
-    from annotated_transformer import plotting # only here, so that the library imports with torch alone
-    folder = save_model(result.model, folder)
-    (folder/'metrics.json').write_text(json.dumps(result.metrics, indent=2) + '\n')
-    result.history.save(folder/'history.csv')
-    losses = {'training': result.history.column('loss')}
-    plotting.curves(losses, ylabel='loss, nats per token', logy=True).save(folder/'loss.png')
-    attention_picture(result).save(folder/'attention.png')
-    return folder

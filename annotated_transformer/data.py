@@ -17,8 +17,8 @@ from torch import Tensor
 from .config import check_choice, check_sizes, refusal
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'TASKS', 'pad', 'Batch', 'check_pairs', 'pair_length', 'token_batches',
-           'padding_share', 'is_held_out', 'synthetic_pairs', 'stream_batches']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'TASKS', 'pad', 'Batch', 'check_pairs', 'LabelledBatch', 'pair_length',
+           'token_batches', 'padding_share', 'is_held_out', 'synthetic_pairs', 'stream_batches']
 
 # %% ../nbs/07_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -55,6 +55,12 @@ class Batch:
 
     def __len__(self) -> int: return len(self.src)
 
+    @property
+    def inputs(self) -> tuple: return self.src, self.tgt_in # what the model is called with
+
+    @property
+    def targets(self) -> Tensor: return self.tgt_out # what its logits are compared with
+
     def to(self, device) -> Batch: # torch.device or its name
         "The same batch on another device."
         moved = (x.to(device, non_blocking=True) for x in (self.src, self.tgt_in, self.tgt_out))
@@ -73,6 +79,22 @@ def check_pairs(pairs:list, # of (source ids, target ids)
             if wrong: raise refusal(name, wrong.pop().__name__, 'ids of type int')
             if ids and min(ids) < FIRST_SYMBOL: raise refusal(name, min(ids), f'ids from {FIRST_SYMBOL} up')
         if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
+
+# %% ../nbs/07_data.ipynb #labelledbatch
+@dataclass(frozen=True)
+class LabelledBatch:
+    "Any inputs, and what the model should answer to them."
+    inputs: tuple # of tensors: what the model is called with
+    targets: Tensor # what its logits are compared with
+    n_tokens: int # answers that count
+
+    def __len__(self) -> int: return len(self.targets)
+
+    def to(self, device) -> LabelledBatch: # torch.device or its name
+        "The same batch on another device."
+        inputs, targets = ([x.to(device, non_blocking=True) for x in group]
+                           for group in (self.inputs, [self.targets]))
+        return LabelledBatch(tuple(inputs), *targets, self.n_tokens)
 
 # %% ../nbs/07_data.ipynb #pair-length
 def pair_length(pair, # (source ids, target ids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +18,8 @@ from .data import BOS, EOS, PAD, check_pairs, stream_batches
 
 # %% auto #0
 __all__ = ['Decoded', 'SpecialIds', 'UncachedSteps', 'take', 'length_limits', 'next_log_probs', 'write', 'best_token',
-           'greedy_decode', 'GrowingHeads', 'FixedHeads', 'KeyValueCache', 'decode_step', 'CachedSteps',
-           'check_usual_ids', 'decode_lists']
+           'greedy_decode', 'steps_for', 'GrowingHeads', 'FixedHeads', 'KeyValueCache', 'empty_cache', 'decode_step',
+           'CachedSteps', 'check_usual_ids', 'decode_lists']
 
 # %% ../nbs/11_decoding.ipynb #decoded
 @dataclass(frozen=True)
@@ -75,21 +76,21 @@ class UncachedSteps:
     def select(self, parents:Tensor): # B W, for each rival from now on: whom it continues
         self.written = take(self.written, parents)
 
-# %% ../nbs/11_decoding.ipynb #take
 def take(x:Tensor, # B N or B N T
          which:Tensor, # B W, numbers below N
         ) -> Tensor: # B W or B W T
     "For each row of the batch, some of its N entries."
-    if x.ndim == 2: return x.gather(1, which)
-    return x.gather(1, which[..., None].expand(-1, -1, x.shape[2]))
+    return x.take_along_dim(which if x.ndim == 2 else which[..., None], dim=1)
 
 # %% ../nbs/11_decoding.ipynb #length-limits
-def length_limits(src:Tensor, # B S, source ids
+def length_limits(src:Tensor, # B S, source ids; or B *, sources of another kind
                   max_len:int|None, # the same limit for all; None: each row's own length + 50
                   special:SpecialIds, # PAD is not counted
                  ) -> Tensor: # B, tokens with EOS
     "How long answers may be. Raises `ValueError` for a source without a token. Source: section 6.1."
     if max_len is not None: check_sizes(max_len=max_len)
+    if max_len is not None and src.ndim > 2 and len(src): # pictures, of which none is padding
+        return torch.full((len(src),), max_len, device=src.device)
     if src.ndim != 2 or 0 in src.shape: raise refusal('src', tuple(src.shape), 'B S, both at least 1')
     lengths = (src != special.pad_id).sum(1)
     if not lengths.all(): raise refusal('src', 'a row of padding', 'at least one token in each row')
@@ -107,17 +108,17 @@ def next_log_probs(logits:Tensor, # *batch V
 # %% ../nbs/11_decoding.ipynb #write
 @torch.no_grad()
 def write(model:nn.Module, # in evaluation mode
-          src:Tensor, # B S
+          src:Tensor, # B S, or B *, sources of another kind
           choose:Callable[[Tensor], Tensor], # log-probabilities B V -> tokens B
           max_len:int|None, # see `length_limits`
           special:SpecialIds|None, # None: those of the model
-          steps:Callable, # (model, src, max_len, width) -> how to find what may follow
+          steps:Callable|None, # (model, src, max_len, width) -> what may follow; see `steps_for`
          ) -> Decoded:
     "Let `choose` take one token after another until each row has ended."
     special = special or SpecialIds.of(model)
     limits = length_limits(src, max_len, special)
-    next_logits = steps(model, src, int(limits.max()))
-    ids = src.new_full((len(src), int(limits.max())), special.pad_id)
+    next_logits = steps_for(model, steps)(model, src, int(limits.max()))
+    ids = limits.new_full((len(src), int(limits.max())), special.pad_id)
     scores, lengths = torch.zeros(len(src), device=src.device), torch.zeros_like(limits)
     finished, token = lengths > 0, torch.full_like(limits, special.bos_id)
     for t in range(ids.shape[1]):
@@ -140,10 +141,16 @@ def greedy_decode(model:nn.Module, # in evaluation mode
                   src:Tensor, # B S, source ids with EOS, on the model's device
                   max_len:int|None=None, # tokens with EOS; None: each source's length + 50
                   special:SpecialIds|None=None, # None: those of the model's configuration
-                  steps:Callable|None=None, # None: `CachedSteps`; or `UncachedSteps`
+                  steps:Callable|None=None, # `UncachedSteps`, or another; see `steps_for`
                  ) -> Decoded:
     "Write the most probable token, again and again. Source: section 3; the limit is from 6.1."
-    return write(model, src, best_token, max_len, special, steps or CachedSteps)
+    return write(model, src, best_token, max_len, special, steps)
+
+def steps_for(model:nn.Module, # in evaluation mode
+              steps:Callable|None=None, # what was asked for
+             ) -> Callable: # (model, src, max_len, width) -> how to find what may follow
+    "What was asked for; otherwise the model's own `steps`, if it has any; otherwise `CachedSteps`."
+    return steps or getattr(model, 'steps', CachedSteps)
 
 # %% ../nbs/11_decoding.ipynb #growingheads
 class GrowingHeads:
@@ -189,17 +196,15 @@ class FixedHeads:
 
 # %% ../nbs/11_decoding.ipynb #keyvaluecache
 class KeyValueCache:
-    "All that a decoder keeps of earlier tokens. Passed in and returned, one step longer each time."
+    "All that a stack of layers keeps of earlier tokens. Passed in and returned, a step longer each time."
     def __init__(self,
-                 decoder:nn.Module, # `layers`, each with `self_attention` and `cross_attention`
-                 memory:Tensor, # B S D
-                 memory_mask:Tensor|None, # B 1 1 S, bool, True = may attend
+                 stack:Callable, # (x, mask=, heads=) -> B W D: the layers, over what is newest
+                 heads:list, # for each layer, what keeps its keys and values
                  room:int, # tokens at the most, rivals counted one by one
+                 length:int=0, # tokens that the heads hold already
                 ):
-        self.memory, self.room, self.position, self.length = memory, room, 0, 0
-        self.memory_mask = None if memory_mask is None or memory_mask.all() else memory_mask
-        self.heads = [(GrowingHeads(layer.self_attention, memory, room),
-                       FixedHeads(layer.cross_attention, memory)) for layer in decoder.layers]
+        self.stack, self.heads, self.room = stack, heads, room
+        self.position = self.length = length
         self.lineage = None # B W room+W, bool, True = an ancestor, or itself; None: all are ancestors
         self.rivals = 1 # how many newest tokens the next step takes; 0: `select` comes first
 
@@ -212,15 +217,26 @@ class KeyValueCache:
         self.rivals = width
         if old is None and width == 1: return self # an only child sees all
         if old is None: # one ancestor of all
-            old = torch.arange(self.room + width, device=parents.device) < self.length
-            old = old.expand(len(parents), 1, -1)
-        self.lineage = take(old, parents)
-        own = torch.arange(width, device=parents.device)
+            places = torch.arange(self.room + width, device=parents.device)
+            old = (places < self.length).expand(len(parents), 1, -1)
+        self.lineage, own = take(old, parents), torch.arange(width, device=parents.device)
         self.lineage[:, own, self.length + own] = True
         return self
 
+# %% ../nbs/11_decoding.ipynb #empty-cache
+def empty_cache(model:nn.Module, # an encoder-decoder as in chapter 06, in evaluation mode
+                src:Tensor, # B S, source ids, or what else `encode` takes
+                room:int, # tokens at the most, rivals counted one by one
+               ) -> KeyValueCache:
+    "The source encoded, and room for an answer."
+    memory, mask = model.encode(src)
+    stack = partial(model.decoder, memory=memory, memory_mask=None if mask is None or mask.all() else mask)
+    return KeyValueCache(stack, [(GrowingHeads(layer.self_attention, memory, room),
+                                  FixedHeads(layer.cross_attention, memory))
+                                 for layer in model.decoder.layers], room)
+
 # %% ../nbs/11_decoding.ipynb #decode-step
-def decode_step(model:nn.Module, # with `tgt_input`, `decoder` and `logits`
+def decode_step(model:nn.Module, # with `tgt_input` and `logits`
                 ids:Tensor, # B W, the newest token of each rival
                 cache:KeyValueCache, # of all earlier ones
                ) -> tuple[Tensor, KeyValueCache]: # B W V, and the same cache, one step longer
@@ -232,7 +248,7 @@ def decode_step(model:nn.Module, # with `tgt_input`, `decoder` and `logits`
     if cache.length + width > cache.room:
         raise refusal('cache', cache.length + width, f'at most {cache.room} tokens, its room')
     x = model.tgt_input(ids.reshape(-1, 1), cache.position).view(*ids.shape, -1)
-    hidden = model.decoder(x, cache.memory, cache.mask(), cache.memory_mask, cache.heads)
+    hidden = cache.stack(x, mask=cache.mask(), heads=cache.heads)
     cache.position, cache.length = cache.position + 1, cache.length + width
     cache.rivals = 1 if cache.lineage is None else 0
     return model.logits(hidden), cache
@@ -247,10 +263,9 @@ class CachedSteps:
                  max_len:int, # steps at the most
                  width:int=1, # rivals for each source, at the most
                 ):
-        # learned positions refuse too long ones
-        model.tgt_input(torch.zeros_like(src[:1, :1]), max_len - 1)
-        self.model = model
-        self.cache = KeyValueCache(model.decoder, *model.encode(src), 1 + width*(max_len - 1))
+        first = torch.zeros(1, 1, dtype=torch.long, device=src.device)
+        model.tgt_input(first, max_len - 1) # learned positions refuse too long ones
+        self.model, self.cache = model, empty_cache(model, src, 1 + width*(max_len - 1))
 
     @torch.inference_mode()
     def __call__(self, ids:Tensor, # B W, the newest token of each rival
@@ -280,7 +295,6 @@ def decode_lists(model:nn.Module, # an encoder-decoder
     check_usual_ids(model)
     device, mode = next(model.parameters()).device, model.training
     model.eval()
-    batches = stream_batches(pairs, batch_size)
-    try: return [ids for batch in batches
+    try: return [ids for batch in stream_batches(pairs, batch_size)
                  for ids in decode(model, batch.src.to(device), max_len).lists()]
     finally: model.train(mode)

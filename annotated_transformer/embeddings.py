@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from .config import check_sizes, refusal
 
 # %% auto #0
-__all__ = ['POSITIONS', 'check_ids', 'TokenEmbedding', 'frequencies', 'sinusoids', 'NoPositions', 'SinusoidalPositions',
-           'LearnedPositions', 'RotaryPositions', 'PositionedEmbedding']
+__all__ = ['POSITIONS', 'check_ids', 'TokenEmbedding', 'BiasedOutput', 'frequencies', 'sinusoids', 'NoPositions',
+           'SinusoidalPositions', 'LearnedPositions', 'RotaryPositions', 'PositionedEmbedding']
 
 # %% ../nbs/05_embeddings.ipynb #check-ids
 def check_ids(ids:Tensor, # *batch, token ids
@@ -34,20 +34,36 @@ class TokenEmbedding(nn.Module):
     def __init__(self,
                  vocab_size:int, # V
                  d_model:int, # D
+                 scale:float|None=None, # of what enters; None means the root of D, as in the paper
                 ):
         super().__init__()
         check_sizes(vocab_size=vocab_size, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
+        self.scale = d_model**0.5 if scale is None else scale
 
     def forward(self, ids:Tensor, # *batch, ids in [0, V)
                ) -> Tensor: # *batch D
         check_ids(ids, len(self.weight))
-        return F.embedding(ids, self.weight) * self.weight.shape[1]**0.5
+        return F.embedding(ids, self.weight) * self.scale
 
     def logits(self, hidden:Tensor, # *batch D
               ) -> Tensor: # *batch V
         "How well each token fits: the same matrix, as the layer before softmax."
         return F.linear(hidden, self.weight)
+
+# %% ../nbs/05_embeddings.ipynb #biasedoutput
+class BiasedOutput(nn.Module):
+    "Logits through an embedding, and a bias for each token. Differs: the paper has no bias."
+    def __init__(self,
+                 embedding:TokenEmbedding, # read backwards; shared, not copied
+                ):
+        super().__init__()
+        self.embedding = embedding
+        self.bias = nn.Parameter(torch.zeros(len(embedding.weight)))
+
+    def logits(self, hidden:Tensor, # *batch D
+              ) -> Tensor: # *batch V
+        return F.linear(hidden, self.embedding.weight, self.bias)
 
 # %% ../nbs/05_embeddings.ipynb #frequencies
 def frequencies(width:int, # number of components, even

@@ -52,10 +52,11 @@ class PostNorm(nn.Module):
     def __init__(self,
                  d_model:int, # D
                  dropout:float=0.0, # probability, on the sub-layer's output
+                 eps:float=1e-5, # added to the variance
                 ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(d_model, eps), nn.Dropout(dropout)
 
     def forward(self, x:Tensor, # B L D
                 sublayer:Callable[[Tensor], Tensor], # B L D -> B L D
@@ -70,10 +71,11 @@ class PreNorm(nn.Module):
     def __init__(self,
                  d_model:int, # D
                  dropout:float=0.0, # probability, on the sub-layer's output
+                 eps:float=1e-5, # added to the variance
                 ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(d_model, eps), nn.Dropout(dropout)
 
     def forward(self, x:Tensor, # B L D
                 sublayer:Callable[[Tensor], Tensor], # B L D -> B L D

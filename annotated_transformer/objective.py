@@ -44,7 +44,7 @@ def reference_cross_entropy(logits:Tensor, # *batch V
 def cross_entropy(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
                   smoothing:float=0.0, # epsilon, probability
-                  pad_id:int=0, # places with this target cost nothing
+                  pad_id:int|None=0, # places with this target cost nothing; None: all count
                  ) -> Tensor: # scalar, nats, summed over places
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
@@ -52,12 +52,13 @@ def cross_entropy(logits:Tensor, # *batch V
         raise refusal('targets', tuple(targets.shape),
                       f'{tuple(logits.shape[:-1])}, a target for each place')
     vocab_size = logits.shape[-1]
-    theirs = smoothing*vocab_size / (vocab_size - 1 + smoothing)
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
-    weight[pad_id] = 0
-    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight, ignore_index=pad_id,
-                           reduction='sum', label_smoothing=theirs)
-    return loss / (1 - theirs/vocab_size)
+    if pad_id is not None: weight[pad_id] = 0
+    left_out = pad_id is not None # 0 or 1 of the classes
+    theirs = smoothing*vocab_size / (vocab_size - left_out*(1 - smoothing))
+    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight, reduction='sum',
+                           ignore_index=pad_id if left_out else -100, label_smoothing=theirs)
+    return loss / (1 - left_out*theirs/vocab_size)
 
 # %% ../nbs/08_objective.ipynb #least-loss
 def least_loss(vocab_size:int, # V
@@ -78,7 +79,8 @@ def perplexity(loss:float, # mean loss per token, nats
 # %% ../nbs/08_objective.ipynb #count-correct
 def count_correct(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
-                  pad_id:int=0, # places with this target do not count
+                  pad_id:int|None=0, # places with this target do not count; None: all count
                  ) -> int: # places
     "How many places have the true token as their most probable one."
-    return int(((logits.argmax(-1) == targets) & (targets != pad_id)).sum())
+    correct = logits.argmax(-1) == targets
+    return int((correct if pad_id is None else correct & (targets != pad_id)).sum())

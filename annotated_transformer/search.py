@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from .config import check_sizes, refusal
-from .decoding import (CachedSteps, Decoded, SpecialIds, best_token,
-                                            length_limits, next_log_probs, take, write)
+from .decoding import (Decoded, SpecialIds, best_token, length_limits,
+                                            next_log_probs, steps_for, take, write)
 
 # %% auto #0
 __all__ = ['keep_top_k', 'keep_top_p', 'sampler', 'sample_decode', 'penalty', 'extend', 'without', 'best_of', 'joined', 'is_done',
@@ -61,11 +61,11 @@ def sample_decode(model:nn.Module, # in evaluation mode
                   src:Tensor, # B S, source ids with EOS, on the model's device
                   max_len:int|None=None, # tokens with EOS; None: each source's length + 50
                   special:SpecialIds|None=None, # None: those of the model's configuration
-                  steps:Callable|None=None, # None: `CachedSteps`; or `UncachedSteps`
+                  steps:Callable|None=None, # `UncachedSteps`, or another; see `steps_for`
                   **options, # of `sampler`
                  ) -> Decoded: # its scores are the model's own, before temperature and filters
     "Draw one token after another from the model's distribution."
-    return write(model, src, sampler(**options), max_len, special, steps or CachedSteps)
+    return write(model, src, sampler(**options), max_len, special, steps)
 
 # %% ../nbs/11b_search.ipynb #penalty
 def penalty(lengths:Tensor, # tokens with EOS
@@ -135,13 +135,13 @@ def check_beam(beam_size:int, # at least 1
         raise refusal('length_penalty', length_penalty, 'a number of at least 0')
     if (n_best or 1) > beam_size: raise refusal('n_best', n_best, f'at most beam_size = {beam_size}')
 
-def first_rivals(src:Tensor, # B S
+def first_rivals(src:Tensor, # B S; or B *, sources of another kind
                  limits:Tensor, # B 1, tokens
                  beam_size:int, # W
                  special:SpecialIds, # BOS begins, PAD fills the room
                 ) -> tuple[Decoded, Decoded, Tensor]: # alive B 1, ended B W, and the first token B 1
     "What a search starts with: one empty answer, and no other."
-    ids = src.new_full((len(src), beam_size, int(limits.max())), special.pad_id)
+    ids = limits.new_full((len(src), beam_size, int(limits.max())), special.pad_id)
     nothing = torch.zeros(len(src), beam_size, device=src.device)
     empty = Decoded(ids, torch.zeros_like(ids[..., 0]), nothing, nothing)
     ended = without(empty, torch.ones_like(nothing, dtype=torch.bool))
@@ -163,7 +163,7 @@ def beam_search(model:nn.Module, # in evaluation mode
                 src:Tensor, # B S, source ids with EOS, on the model's device
                 max_len:int|None=None, # tokens with EOS; None: each source's length + 50
                 special:SpecialIds|None=None, # None: those of the model's configuration
-                steps:Callable|None=None, # None: `CachedSteps`; or `UncachedSteps`
+                steps:Callable|None=None, # `UncachedSteps`, or another; see `steps_for`
                 beam_size:int=4, # W; may exceed the vocabulary
                 length_penalty:float=0.6, # alpha, at least 0
                 n_best:int|None=None, # answers for each source; None: one, without an axis for it
@@ -172,7 +172,7 @@ def beam_search(model:nn.Module, # in evaluation mode
     check_beam(beam_size, length_penalty, n_best)
     special = special or SpecialIds.of(model)
     limits = length_limits(src, max_len, special)[:, None]
-    next_logits = (steps or CachedSteps)(model, src, int(limits.max()), beam_size)
+    next_logits = steps_for(model, steps)(model, src, int(limits.max()), beam_size)
     alive, ended, token = first_rivals(src, limits, beam_size, special)
     for t in range(int(limits.max())):
         log_probs = next_log_probs(next_logits(token), special)

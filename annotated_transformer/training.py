@@ -24,8 +24,8 @@ from .objective import count_correct, cross_entropy, perplexity
 from .optimizer import SCHEDULES, build_optimizer, clip_gradients, set_learning_rate
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'sequence_loss', 'train_step', 'History',
-           'evaluate', 'step_batches', 'progress_bar', 'check_finite', 'train']
+__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'sequence_loss', 'label_loss',
+           'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar', 'check_finite', 'train']
 
 # %% ../nbs/10_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None} # auto: bf16 on CUDA
@@ -94,12 +94,19 @@ def autocast(device:torch.device, # where the model is
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
 # %% ../nbs/10_training.ipynb #sequence-loss
-def sequence_loss(model:nn.Module, # (source ids, target ids) -> logits
-                  batch:Batch, # on the model's device
+def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source ids, target ids)
+                  batch:Batch, # or a `LabelledBatch`, on the model's device
                   label_smoothing:float=0.0, # probability
                  ) -> Tensor: # scalar, nats, summed over target tokens
     "Cross-entropy of every target token, given the true ones before it. Source: section 5.4."
-    return cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, label_smoothing)
+    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing)
+
+def label_loss(model:nn.Module, # (*inputs) -> logits of classes
+               batch:Batch, # a `LabelledBatch`, on the model's device
+               label_smoothing:float=0.0, # probability
+              ) -> Tensor: # scalar, nats, summed over answers
+    "Cross-entropy of class labels: there is no padding, class 0 counts as well."
+    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/10_training.ipynb #train-step
 def train_step(model:nn.Module, # in training mode
@@ -154,8 +161,9 @@ class History:
 
 # %% ../nbs/10_training.ipynb #evaluate
 @torch.no_grad()
-def evaluate(model:nn.Module, # (source ids, target ids) -> logits
-             batches:Iterable, # of `Batch`, finite
+def evaluate(model:nn.Module, # (*inputs) -> logits
+             batches:Iterable, # of `Batch` or `LabelledBatch`, finite
+             pad_id:int|None=0, # places with this target do not count; None: all count
             ) -> dict: # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device, mode = next(model.parameters()).device, model.training
@@ -163,9 +171,9 @@ def evaluate(model:nn.Module, # (source ids, target ids) -> logits
     loss = correct = n_tokens = 0
     for batch in batches:
         batch = batch.to(device)
-        logits = model(batch.src, batch.tgt_in)
-        loss += cross_entropy(logits, batch.tgt_out).item()
-        correct += count_correct(logits, batch.tgt_out)
+        logits = model(*batch.inputs)
+        loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
+        correct += count_correct(logits, batch.targets, pad_id)
         n_tokens += batch.n_tokens
     model.train(mode)
     if not n_tokens: raise refusal('batches', 'none', 'at least one batch')

@@ -5,30 +5,29 @@
 # %% ../nbs/06_transformer.ipynb #the-transformer-code-2
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from pathlib import Path
 
 from torch import Tensor, nn
 
 from .config import Config, check_choice, check_probabilities, check_sizes, refusal
-from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
+from .embeddings import (POSITIONS, BiasedOutput, PositionedEmbedding,
+                                              TokenEmbedding)
 from .layers import ACTIVATIONS, RESIDUALS, FeedForward
 from .masks import padding_mask, target_mask
 from .multi_head import MultiHeadAttention, fresh_heads, head_sizes, unturned
 
 # %% auto #0
-__all__ = ['FRESH', 'EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'TransformerConfig', 'check_transformer_config',
-           'build_attention', 'build_feed_forward', 'build_residual', 'build_positions', 'build_encoder',
-           'build_decoder', 'initialise', 'build_ends', 'Transformer', 'count_parameters', 'save_model', 'load_model']
+__all__ = ['FRESH', 'EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'StackConfig', 'TransformerConfig',
+           'check_stack_config', 'check_transformer_config', 'build_attention', 'build_feed_forward', 'build_residual',
+           'build_positions', 'build_encoder', 'build_decoder', 'initialise', 'build_ends', 'Transformer']
 
 # %% ../nbs/06_transformer.ipynb #encoderlayer
 class EncoderLayer(nn.Module):
     "Self-attention, then feed-forward. Source: section 3.1."
     def __init__(self,
-                 self_attention:nn.Module, # (query, key, value, mask) -> B L D
+                 self_attention:nn.Module, # (query, key, value, mask, heads) -> B L D
                  feed_forward:nn.Module, # B L D -> B L D
                  residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
                 ):
@@ -38,8 +37,9 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x:Tensor, # B L D
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
+                heads:Callable=fresh_heads, # of its attention: made anew, or kept
                ) -> Tensor: # B L D
-        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask))
+        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask, heads=heads))
         return self.residuals[1](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #decoderlayer
@@ -82,8 +82,9 @@ class Encoder(nn.Module):
 
     def forward(self, x:Tensor, # B L D
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
+                heads:Iterable=repeat(fresh_heads), # for each layer, see `EncoderLayer`
                ) -> Tensor: # B L D
-        for layer in self.layers: x = layer(x, mask)
+        for layer, own in zip(self.layers, heads): x = layer(x, mask, own)
         return self.after_stack(x)
 
 # %% ../nbs/06_transformer.ipynb #decoder
@@ -105,16 +106,14 @@ class Decoder(nn.Module):
         for layer, own in zip(self.layers, heads): x = layer(x, memory, mask, memory_mask, own)
         return self.after_stack(x)
 
-# %% ../nbs/06_transformer.ipynb #transformerconfig
+# %% ../nbs/06_transformer.ipynb #stackconfig
 @dataclass(frozen=True)
-class TransformerConfig(Config):
-    "The architecture of one model. Source: section 3 and Table 3; the defaults are the base model."
-    vocab_size: int = 37000 # V, tokens of the source, and of the target unless said otherwise
-    tgt_vocab_size: int|None = None # tokens of the target; None means one joint vocabulary
+class StackConfig(Config):
+    "The sizes and kinds of a stack of layers. Source: section 3; the defaults are the base model."
     d_model: int = 512 # D
     d_ff: int = 2048 # F, hidden width of the feed-forward networks
     n_heads: int = 8 # H
-    n_layers: int = 6 # N, of the encoder and of the decoder
+    n_layers: int = 6 # N, of each stack
     d_k: int|None = None # width of a query or key; None means D/H
     d_v: int|None = None # width of a value; None means D/H
     dropout: float = 0.1 # probability, on sub-layer outputs and embeddings
@@ -122,10 +121,21 @@ class TransformerConfig(Config):
     hidden_dropout: float = 0.0 # probability, inside the feed-forward networks
     attention_bias: bool = False # biases on the four projections
     norm: str = 'post' # see `RESIDUALS`
+    norm_eps: float = 1e-5 # added to the variance
     activation: str = 'relu' # see `ACTIVATIONS`
+
+    def __post_init__(self): check_stack_config(self)
+
+# %% ../nbs/06_transformer.ipynb #transformerconfig
+@dataclass(frozen=True)
+class TransformerConfig(StackConfig):
+    "The architecture of one model. Source: section 3 and Table 3; the defaults are the base model."
+    vocab_size: int = 37000 # V, tokens of the source, and of the target unless said otherwise
+    tgt_vocab_size: int|None = None # tokens of the target; None means one joint vocabulary
     positions: str = 'sinusoidal' # see `POSITIONS`
     max_len: int = 1024 # positions kept ready; the limit of learned ones
     tie_weights: bool = True # one matrix for embeddings and output
+    output_bias: bool = False # a number per token added to the logits
     pad_id: int = 0 # fills up short sequences; what masks hide
     bos_id: int = 1 # begins every target; the data of chapter 07 use these three
     eos_id: int = 2 # ends every sequence
@@ -134,18 +144,24 @@ class TransformerConfig(Config):
 
     def __post_init__(self): check_transformer_config(self)
 
-# %% ../nbs/06_transformer.ipynb #check-transformer-config
-def check_transformer_config(config:TransformerConfig, # to be checked
-                            ):
-    "Refuse sizes, probabilities, words and special tokens that cannot work, with a `ValueError`."
-    sizes = 'vocab_size', 'd_model', 'd_ff', 'n_heads', 'n_layers', 'max_len'
-    check_sizes(**{name: getattr(config, name) for name in sizes})
-    if config.tgt_vocab_size is not None: check_sizes(tgt_vocab_size=config.tgt_vocab_size)
+# %% ../nbs/06_transformer.ipynb #check-stack-config
+def check_stack_config(config:StackConfig, # to be checked
+                      ):
+    "Refuse sizes, probabilities and words that make no stack, with a `ValueError`."
+    check_sizes(**{name: getattr(config, name) for name in ('d_model', 'd_ff', 'n_heads', 'n_layers')})
     head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
     probabilities = 'dropout', 'attention_dropout', 'hidden_dropout'
     check_probabilities(**{name: getattr(config, name) for name in probabilities})
     check_choice('norm', config.norm, RESIDUALS)
     check_choice('activation', config.activation, ACTIVATIONS)
+    if not 0 < config.norm_eps < 1: raise refusal('norm_eps', config.norm_eps, 'a number between 0 and 1')
+
+def check_transformer_config(config:TransformerConfig, # to be checked
+                            ):
+    "Refuse, besides, vocabularies, positions and special tokens that cannot work."
+    check_stack_config(config)
+    check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)
+    if config.tgt_vocab_size is not None: check_sizes(tgt_vocab_size=config.tgt_vocab_size)
     check_choice('positions', config.positions, POSITIONS)
     special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
     smallest = min(config.vocab_size, config.tgt_vocab_size or config.vocab_size)
@@ -154,48 +170,48 @@ def check_transformer_config(config:TransformerConfig, # to be checked
     if len(set(special.values())) < 3: raise refusal('special tokens', special, 'three different ids')
 
 # %% ../nbs/06_transformer.ipynb #build-attention
-def build_attention(config:TransformerConfig, # sizes
+def build_attention(config:StackConfig, # sizes
                     turn:Callable[..., Tensor]=unturned, # of queries and keys
                    ) -> MultiHeadAttention:
     "One attention of the configured size."
     return MultiHeadAttention(config.d_model, config.n_heads, config.d_k, config.d_v,
                               config.attention_dropout, config.attention_bias, turn=turn)
 
-def build_feed_forward(config:TransformerConfig, # sizes
+def build_feed_forward(config:StackConfig, # sizes
                       ) -> FeedForward:
     "One feed-forward network of the configured size."
     return FeedForward(config.d_model, config.d_ff, config.hidden_dropout,
                        ACTIVATIONS[config.activation])
 
-def build_residual(config:TransformerConfig, # kind of norm and dropout
+def build_residual(config:StackConfig, # kind of norm and dropout
                   ) -> nn.Module:
     "One residual connection of the configured kind."
-    return RESIDUALS[config.norm](config.d_model, config.dropout)
+    return RESIDUALS[config.norm](config.d_model, config.dropout, config.norm_eps)
 
-def build_positions(config:TransformerConfig, # scheme and sizes
+def build_positions(config, # with `positions` and `max_len`, besides what a stack has
                    ) -> nn.Module:
     "The configured position scheme."
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
     return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
 
 # %% ../nbs/06_transformer.ipynb #build-encoder
-def build_encoder(config:TransformerConfig, # sizes and variants
+def build_encoder(config:StackConfig, # sizes and variants
                   turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
                  ) -> Encoder:
     "N encoder layers of the configured kind."
     layers = [EncoderLayer(build_attention(config, turn), build_feed_forward(config),
                            lambda: build_residual(config))
               for _ in range(config.n_layers)]
-    return Encoder(layers, RESIDUALS[config.norm].after_stack(config.d_model))
+    return Encoder(layers, RESIDUALS[config.norm].after_stack(config.d_model, config.norm_eps))
 
-def build_decoder(config:TransformerConfig, # sizes and variants
+def build_decoder(config:StackConfig, # sizes and variants
                   turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
                  ) -> Decoder:
     "N decoder layers of the configured kind."
     layers = [DecoderLayer(build_attention(config, turn), build_attention(config),
                            build_feed_forward(config), lambda: build_residual(config))
               for _ in range(config.n_layers)]
-    return Decoder(layers, RESIDUALS[config.norm].after_stack(config.d_model))
+    return Decoder(layers, RESIDUALS[config.norm].after_stack(config.d_model, config.norm_eps))
 
 # %% ../nbs/06_transformer.ipynb #initialise
 def initialise(model:nn.Module, # any module; changed in place
@@ -209,7 +225,7 @@ def initialise(model:nn.Module, # any module; changed in place
 
 # %% ../nbs/06_transformer.ipynb #build-ends
 def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropout
-              ) -> tuple[PositionedEmbedding, PositionedEmbedding, TokenEmbedding]: # source, target, out
+              ) -> tuple[PositionedEmbedding, PositionedEmbedding, nn.Module]: # source, target, out
     "What enters the encoder, what enters the decoder, and what turns vectors into logits."
     tgt_size = config.tgt_vocab_size or config.vocab_size
     joint = config.tie_weights and config.tgt_vocab_size is None
@@ -218,11 +234,13 @@ def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropo
     output = target if config.tie_weights else TokenEmbedding(tgt_size, config.d_model)
     inputs = (PositionedEmbedding(end, build_positions(config), config.dropout)
               for end in (source, target))
-    return *inputs, output
+    return *inputs, BiasedOutput(output) if config.output_bias else output
 
 # %% ../nbs/06_transformer.ipynb #transformer
 class Transformer(nn.Module):
     "The encoder-decoder model: ids in, logits out. Source: section 3. Differs: see `TransformerConfig`."
+    config_class = TransformerConfig # what `load_model` reads
+
     def __init__(self, config:TransformerConfig): # architecture
         super().__init__()
         self.config = config
@@ -251,40 +269,3 @@ class Transformer(nn.Module):
     def logits(self, hidden:Tensor, # *batch D
               ) -> Tensor: # *batch V
         return self.output.logits(hidden)
-
-# %% ../nbs/06_transformer.ipynb #count-parameters
-def count_parameters(model:nn.Module, # any module
-                    ) -> int: # shared ones counted once
-    "The number of trainable parameters."
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
-
-# %% ../nbs/06_transformer.ipynb #save-model
-def save_model(model:Transformer, # to be saved
-               folder, # made if it is not there
-              ) -> Path: # the folder
-    "Write `config.json` and `model.safetensors`; shared weights are stored once."
-    from safetensors.torch import save_model as save_tensors # here, so that importing needs torch only
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder/'config.json').write_text(json.dumps(model.config.to_dict(), indent=2) + '\n')
-    save_tensors(model, str(folder/'model.safetensors'))
-    return folder
-
-# %% ../nbs/06_transformer.ipynb #load-model
-def load_model(folder, # written by `save_model`
-               device='cpu', # where to put it
-              ) -> Transformer: # in evaluation mode
-    "Read a model back. Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
-    from safetensors import SafetensorError
-    from safetensors.torch import load_model as load_tensors
-    config, weights = Path(folder)/'config.json', Path(folder)/'model.safetensors'
-    for file in (config, weights):
-        if not file.is_file():
-            raise FileNotFoundError(f'{file} is missing; '
-                                    'a model folder holds config.json and model.safetensors')
-    try:
-        model = Transformer(TransformerConfig.from_dict(json.loads(config.read_text())))
-        load_tensors(model, str(weights))
-    except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
-        raise ValueError(f'{folder} holds no readable model: {error}') from error
-    return model.to(device).eval()

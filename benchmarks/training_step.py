@@ -18,8 +18,9 @@ from torch import nn
 from annotated_transformer.data import Batch, stream_batches, synthetic_pairs
 from annotated_transformer.masks import causal_mask, to_blocking
 from annotated_transformer.optimizer import build_optimizer
+from annotated_transformer.runs import count_parameters
 from annotated_transformer.training import TrainConfig, train_step
-from annotated_transformer.transformer import Transformer, TransformerConfig, build_ends, count_parameters
+from annotated_transformer.transformer import Transformer, TransformerConfig, build_ends
 
 # name: (changes to the preset of that name, symbols, shortest, longest, sequences in a batch)
 SIZES = {"tiny": (dict(vocab_size=13), 10, 5, 12, 128), "base": (dict(vocab_size=1000), 997, 32, 64, 16)}

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("plotting", "cli", "config", "few_rows")  # 90 to 93: what every chapter leans on, and what stands in front of them all
+TOOLS = ("plotting", "cli", "config", "few_rows", "runs")  # from 90: what chapters lean on, and what stands in front of them all
 
 
 @functools.cache
