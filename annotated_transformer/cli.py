@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -15,18 +17,24 @@ except ImportError as error:
     raise ImportError('the command annotated-transformer is built with typer, '
                       'which is missing: pip install typer') from error
 
+from .bert import BERTRunConfig, run_bert
+from .captioning import CaptioningRunConfig, run_captioning
 from .config import refusal
-from .copy_task import CopyTaskConfig, CopyTaskResult, run_copy_task, save_run
+from .copy_task import CopyTaskConfig, run_copy_task
 from .data import EOS, FIRST_SYMBOL, pad
 from .decoding import Decoded, check_usual_ids
 from .inspect import attend
+from .language_model import GPTRunConfig, run_gpt
+from .runs import Run, load_model, save_run
 from .search import beam_search
 from .training import pick_device
-from .transformer import load_model
+from .transformer import Transformer
 from .view import attention_view
+from .vit import ViTRunConfig, run_vit
 
 # %% auto #0
-__all__ = ['app', 'program', 'main', 'report', 'prepare', 'copy_task', 'symbols', 'answer_lines', 'ask']
+__all__ = ['app', 'Seed', 'Device', 'Steps', 'HeldOut', 'Out', 'program', 'main', 'report', 'prepare', 'carry_out', 'copy_task',
+           'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'symbols', 'answer_lines', 'ask']
 
 # %% ../nbs/91_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -41,23 +49,18 @@ def main():
     app()
 
 # %% ../nbs/91_cli.ipynb #report
-def report(result:CopyTaskResult, # a finished run
-           n_examples:int=5, # sequences to show
+def report(run:Run, # a finished run
           ) -> str: # lines of text
     "Examples and numbers of a run, for a terminal."
-    examples = sorted(zip(result.pairs, result.written),
-                      key=lambda e: e[1] == e[0][1])[:n_examples] # False before True
-    lines = [f'{"right" if ids == target else "WRONG"}   {" ".join(map(str, source))}'
-             f'  ->  {" ".join(map(str, ids))}' for (source, target), ids in examples]
-    m = result.metrics
+    m = run.metrics
     return '\n'.join([
-        *lines, '',
+        *run.examples(), '',
         *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps']
           if m['interrupted'] else []),
-        f'task {m["task"]}, {m["steps"]} steps in {m["train_seconds"]} s of training, '
+        f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on {m["device"]}',
-        f'decoded {m["n_heldout"]:,} held-out sequences at {m["sequences_per_second"]:,} sequences/s',
-        f'exact match on {m["n_heldout"]:,} held-out sequences: {m["exact_match"]:.4f}'])
+        f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
+        run.headline])
 
 # %% ../nbs/91_cli.ipynb #prepare
 def prepare(folder:Path, # for what will be written
@@ -69,34 +72,109 @@ def prepare(folder:Path, # for what will be written
         raise refusal(option, str(folder), f'a folder that can be made ({error.strerror})') from error
     return folder
 
-# %% ../nbs/91_cli.ipynb #copy-task-3
+def carry_out(preset:Callable, # (**options) -> a configuration
+              run:Callable, # (configuration, device, progress=) -> a `Run`
+              device:str, # see `pick_device`
+              folder:Path, # for the results
+              **options, # of the configuration; None: the preset's
+             ):
+    "Configure, run, save, report: what every training command does."
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        config = preset(**given)
+        pick_device(device)
+        prepare(folder)
+        result = run(config, device, progress=sys.stderr.isatty()) # no bar in a file or pipe
+    except (ValueError, ImportError) as error: raise typer.BadParameter(str(error)) from error
+    save_run(result, folder)
+    files = ', '.join(sorted(file.name for file in folder.iterdir()))
+    typer.echo(f'{report(result)}\nwritten to {folder}: {files}')
+
+# %% ../nbs/91_cli.ipynb #copy-task-2
+Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
+Device = Annotated[str, typer.Option(
+    help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
+
 @app.command('copy-task')
 def copy_task(task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
               preset:Annotated[str, typer.Option(
                   help='Sizes of data and model: tiny (two CPU cores, under a minute) '
                        'or base (the paper\'s model, for a GPU).')]='tiny',
-              seed:Annotated[int, typer.Option(
-                  help='Of weights, data and dropout; a whole number.')]=0,
+              seed:Seed=0, # of weights, data and dropout
               steps:Annotated[Optional[int], typer.Option(
                   help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
               heldout:Annotated[Optional[int], typer.Option(
                   help='Held-out sequences decoded at the end [default: 10000].')]=None,
-              device:Annotated[str, typer.Option(
-                  help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]='auto',
+              device:Device='auto', # where
               out:Annotated[Optional[Path], typer.Option(
                   help='Folder for the results [default: runs/TASK].')]=None):
     "Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen ones."
-    given = dict(task=task, seed=seed, steps=steps, n_heldout=heldout)
-    try:
-        changes = {name: value for name, value in given.items() if value is not None}
-        config = CopyTaskConfig.preset(preset, **changes)
-        pick_device(device)
-        folder = prepare(out or Path('runs')/task)
-        result = run_copy_task(config, device, progress=sys.stderr.isatty()) # no bar in a file or pipe
-    except ValueError as error: raise typer.BadParameter(str(error)) from error
-    save_run(result, folder)
-    files = ', '.join(sorted(file.name for file in folder.iterdir()))
-    typer.echo(f'{report(result)}\nwritten to {folder}: {files}')
+    carry_out(partial(CopyTaskConfig.preset, preset), run_copy_task, device, out or Path('runs')/task,
+              task=task, seed=seed, steps=steps, n_heldout=heldout)
+
+# %% ../nbs/91_cli.ipynb #train-gpt
+Steps = Annotated[Optional[int], typer.Option(help='Updates of the weights [default: the preset\'s].')]
+HeldOut = Annotated[Optional[int], typer.Option(
+    help='Held-out answers at the end [default: the preset\'s].')]
+Out = Annotated[Optional[Path], typer.Option(help='Folder for the results [default: runs/COMMAND].')]
+
+@app.command('gpt')
+def train_gpt(text:Annotated[Optional[Path], typer.Option(
+                  help='A text to learn from, UTF-8 [default: Python\'s language reference].')]=None,
+              preset:Annotated[str, typer.Option(
+                  help='tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).')]='tiny',
+              seed:Seed=0, # of weights, data and dropout
+              steps:Steps=None, # updates of the weights
+              heldout:HeldOut=None, # held-out beginnings that are continued at the end
+              device:Device='auto', # where
+              out:Out=None, # folder for the results
+             ):
+    "Train a language model on a text; compare it with models that count."
+    carry_out(partial(GPTRunConfig.preset, preset), run_gpt, device, out or Path('runs')/'gpt',
+              text=text and str(text), seed=seed, steps=steps, n_heldout=heldout)
+
+@app.command('bert')
+def train_bert(preset:Annotated[str, typer.Option(
+                   help='tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).')]='tiny',
+               seed:Seed=0, # of division, weights, masks and dropout
+               steps:Steps=None, # updates of the weights in pre-training
+               heldout:HeldOut=None, # held-out sentences
+               device:Device='auto', # where
+               out:Out=None, # folder for the results
+              ):
+    "Pre-train on masked words, then tell which part of a text a sentence comes from."
+    carry_out(partial(BERTRunConfig.preset, preset), run_bert, device, out or Path('runs')/'bert',
+              seed=seed, steps=steps, n_heldout=heldout)
+
+# %% ../nbs/91_cli.ipynb #train-vit
+@app.command('vit')
+def train_vit(data:Annotated[Optional[str], typer.Option(
+                  help='A folder of pictures, one subfolder per class [default: handwritten digits].')]=None,
+              preset:Annotated[str, typer.Option(
+                  help='tiny (digits, two CPU cores, a minute) or base (ViT\'s, a folder, for a GPU).')]='tiny',
+              seed:Seed=0, # of weights, data and dropout
+              steps:Steps=None, # updates of the weights
+              heldout:Annotated[Optional[float], typer.Option(
+                  help='Share of each class that is held out [default: 0.2].')]=None,
+              device:Device='auto', # where
+              out:Out=None, # folder for the results
+             ):
+    "Train a classifier of images; count right answers on held-out ones."
+    carry_out(partial(ViTRunConfig.preset, preset), run_vit, device, out or Path('runs')/'vit',
+              data=data, seed=seed, steps=steps, held_out=heldout)
+
+@app.command('captioning')
+def train_captioner(preset:Annotated[str, typer.Option(
+                        help='tiny (two CPU cores, some minutes) or base (for a GPU).')]='tiny',
+                    seed:Seed=0, # of weights, data and dropout
+                    steps:Steps=None, # updates of the weights
+                    heldout:HeldOut=None, # held-out pictures
+                    device:Device='auto', # where
+                    out:Out=None, # folder for the results
+                   ):
+    "Train a model that writes the digits of a picture in words; count exact answers."
+    carry_out(partial(CaptioningRunConfig.preset, preset), run_captioning, device,
+              out or Path('runs')/'captioning', seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/91_cli.ipynb #symbols
 def symbols(text:str, # numbers, separated by spaces
@@ -135,7 +213,7 @@ def ask(sequence:Annotated[str, typer.Argument(help='Symbols, separated by space
             help='Write where each head looks to this HTML page.')]=None):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
-        transformer = load_model(model)
+        transformer = load_model(model, Transformer)
         check_usual_ids(transformer)
         source = symbols(sequence, transformer.config.vocab_size)
         answers = beam_search(transformer, pad([[*source, EOS]]), max_len, beam_size=beam,

@@ -9,13 +9,15 @@ import io
 from pathlib import Path
 
 try:
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 except ImportError as error:
     raise ImportError('annotated_transformer.plotting draws with matplotlib, '
                       'which is missing: pip install matplotlib') from error
 
 # %% auto #0
-__all__ = ['Picture', 'panels', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars', 'towers', 'links', 'tree']
+__all__ = ['VEIL', 'Picture', 'panels', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars', 'towers', 'links',
+           'overlays', 'tree']
 
 # %% ../nbs/90_plotting.ipynb #picture
 class Picture(Figure):
@@ -196,6 +198,28 @@ def links(panels_of:dict, # title -> list of maps, Q K, weights from 0 to 1
                 ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
         ax.set(title=title, xlim=(-.3, 1.3), ylim=(longest - .5, -.5))
         ax.axis('off')
+    return picture
+
+# %% ../nbs/90_plotting.ipynb #overlays-2
+VEIL = LinearSegmentedColormap.from_list('veil', [(.8, 0, 0, 0), (.8, 0, 0, .75)]) # clear to red
+
+def overlays(pictures:dict, # title -> grey, 1 is ink, rows by columns; or with colours
+             maps:dict, # title -> weights over it, in any number of rows and columns
+             limits:tuple|None=None, # weights without and with full colour; None: 0, largest
+             size:tuple=(2.2, 2.2), # width and height of one panel, inches
+             columns:int=6, # panels in a row at the most
+            ) -> Picture:
+    "Pictures under weights, on one colour scale."
+    weights = {title: numbers_of(maps[title]) for title in pictures}
+    low, high = limits or (0, max(x for rows in weights.values() for row in rows for x in row) or 1)
+    picture, axes = panels(len(pictures), columns, size)
+    for ax, (title, below) in zip(axes, pictures.items()):
+        below, rows = numbers_of(below), weights[title]
+        place = dict(extent=(0, len(below[0]), len(below), 0), interpolation='nearest')
+        ax.imshow(below, cmap='Greys', vmin=0, vmax=1, **place)
+        veil = ax.imshow(rows, cmap=VEIL, vmin=low, vmax=high, **place)
+        ax.set(title=title, xticks=[], yticks=[])
+    picture.colorbar(veil, ax=axes)
     return picture
 
 # %% ../nbs/90_plotting.ipynb #tree

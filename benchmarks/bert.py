@@ -1,0 +1,41 @@
+"""BERT on the sentences of the language reference: three contenders and scikit-learn, by number of labels, over several seeds.
+
+    python benchmarks/bert.py [--device cuda] [--seeds 0,1,2,3,4] [--labels 50,200,800]
+
+Writes results/bert_DEVICE.json after each seed: one pre-training per seed, and the accuracies on 400 held-out sentences after
+learning from so many labels. Chapter 17 draws its figures from this file. Needs scikit-learn.
+"""
+import argparse
+
+from machine import save
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from annotated_transformer.bert import BERTRunConfig, contenders, masked_quality, pretrain
+from annotated_transformer.sentences import learn_parts, read_corpus
+from annotated_transformer.training import pick_device
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--preset", default="tiny", choices=list(BERTRunConfig.presets))
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--seeds", default="0,1,2,3,4")
+    parser.add_argument("--labels", default="50,200,800")
+    options = parser.parse_args()
+    runs, histories = [], {}
+    for seed in map(int, options.seeds.split(",")):
+        config = BERTRunConfig.preset(options.preset, seed=seed)
+        corpus = read_corpus(config.n_parts, config.n_heldout, config.n_labelled, seed)
+        masked, history = pretrain(config, corpus, pick_device(options.device), progress=False)
+        common = dict(seed=seed, **masked_quality(masked, corpus), train_seconds=round(history.seconds, 1))
+        histories[seed] = history.rows
+        for n_labelled in map(int, options.labels.split(",")):
+            corpus = read_corpus(config.n_parts, config.n_heldout, n_labelled, seed)
+            again = config.replace(n_labelled=n_labelled, tuning_steps=max(config.tuning_steps, 12 * n_labelled // 16))
+            found = {name: learn_parts(model, corpus, training, progress=False)[0] for name, (model, training) in contenders(again, masked).items()}
+            rival = make_pipeline(TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True), LogisticRegression(C=10, max_iter=2000))
+            found["accuracy_tfidf"] = rival.fit(*zip(*corpus.labelled)).score(*zip(*corpus.held_out))
+            runs.append(dict(**common, n_labelled=n_labelled, **found, config=again.to_dict()))
+            print({name: value for name, value in runs[-1].items() if name != "config"}, flush=True)
+        save(f"bert_{options.device}", options.device, runs=runs, histories=histories)
