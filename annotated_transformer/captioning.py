@@ -30,7 +30,7 @@ from .vit import ViT, patch_grid
 # %% auto #0
 __all__ = ['WORDS', 'CaptionerConfig', 'Captioner', 'ids_of', 'words_of', 'Strip', 'random_starts', 'strips', 'caption_batch',
            'CaptioningRunConfig', 'load_digits', 'write_captions', 'exact_by_length', 'word_attention', 'looks',
-           'run_captioning', 'caption_line']
+           'caption_line', 'run_captioning']
 
 # %% ../nbs/19_captioning.ipynb #captionerconfig
 @dataclass(frozen=True)
@@ -247,6 +247,15 @@ def looks(run:Run, # of this chapter
             below[title], over[title] = strip.picture[0], maps[i][t]
     return {'attention': plotting.overlays(below, over, columns=len(some), size=(3.2, 1.0))}
 
+# %% ../nbs/19_captioning.ipynb #caption-line
+def caption_line(strip:Strip, # a picture of some digits
+                 wanted:list, # words: what it shows
+                 words:list, # what was written
+                ) -> str:
+    "What a strip shows, by which pictures, and what was read, in a line."
+    numbers = ' '.join(map(str, strip.numbers))
+    return f'{judged(wanted, words)}   {" ".join(wanted)} (pictures {numbers})  ->  {" ".join(words)}'
+
 # %% ../nbs/19_captioning.ipynb #run-captioning
 def run_captioning(config:CaptioningRunConfig=CaptioningRunConfig(), # what to do
                    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
@@ -271,11 +280,5 @@ def run_captioning(config:CaptioningRunConfig=CaptioningRunConfig(), # what to d
                  exact_by_length=exact_by_length(written, pairs))
     metrics = run_metrics(config, model, history, found, len(pairs), time.perf_counter() - start)
     headline = f'exact match on {len(pairs):,} held-out pictures: {found["exact_match"]:.4f}'
-    return Run(config, model, history, metrics, pairs, written, headline, caption_line, looks)
-
-def caption_line(strip:Strip, # a picture
-                 wanted:list, # what should have been written
-                 words:list, # what was written
-                ) -> str:
-    "The digits' numbers in the collection, and what was read, in a line."
-    return f'{judged(wanted, words)}   pictures {" ".join(map(str, strip.numbers))}  ->  {" ".join(words)}'
+    return Run(config, model, history, metrics, pairs, written, headline,
+               caption_line, looks)

@@ -92,7 +92,7 @@ def length_limits(src:Tensor, # B S, source ids; or B *, sources of another kind
     if max_len is not None and src.ndim > 2 and len(src): # pictures, of which none is padding
         return torch.full((len(src),), max_len, device=src.device)
     if src.ndim != 2 or 0 in src.shape: raise refusal('src', tuple(src.shape), 'B S, both at least 1')
-    lengths = (src != special.pad_id).sum(1)
+    lengths = ((src != special.pad_id) | (special.pad_id == special.eos_id)).sum(1) # one id, two purposes
     if not lengths.all(): raise refusal('src', 'a row of padding', 'at least one token in each row')
     return lengths + 50 if max_len is None else torch.full_like(lengths, max_len)
 

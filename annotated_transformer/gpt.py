@@ -24,7 +24,7 @@ __all__ = ['GPTConfig', 'GPT', 'PromptHeads', 'PromptSteps']
 # %% ../nbs/16_gpt.ipynb #gptconfig
 @dataclass(frozen=True)
 class GPTConfig(StackConfig):
-    "A language model's architecture, by default the smallest GPT-2's. Source: Radford et al. 2019."
+    "A language model's architecture, sizes by default the smallest GPT-2's. Source: Radford et al. 2019."
     d_model: int = 768 # D
     d_ff: int = 3072 # F, hidden width of the feed-forward networks
     n_heads: int = 12 # H
@@ -103,7 +103,7 @@ class PromptSteps(CachedSteps):
                  max_len:int, # steps at the most
                  width:int=1, # rivals for each prompt, at the most
                 ):
-        if (src == model.config.pad_id).any():
+        if model.config.pad_id != model.config.eos_id and (src == model.config.pad_id).any():
             raise refusal('src', 'a prompt with padding',
                           'prompts of one length: no row is filled up')
         given, room = src.shape[1] - 1, src.shape[1] + width*(max_len - 1)

@@ -75,7 +75,7 @@ def gpt2_config(theirs, # a `GPT2Config`
                ) -> GPTConfig: # where nothing pads, the end of a text does
     "Sizes and kinds of a GPT-2."
     need(theirs, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False,
-         add_cross_attention=False, tie_word_embeddings=True)
+         add_cross_attention=False, tie_word_embeddings=True, embd_pdrop=theirs.resid_pdrop)
     found = ours_of(GPT2_NAMES, theirs)
     if found['d_ff'] is None: found['d_ff'] = 4*found['d_model']
     if found['pad_id'] is None: found['pad_id'] = found['eos_id']
@@ -167,7 +167,7 @@ def marian_copies(ours:TransformerConfig # whose positions are sinusoids
 # %% ../nbs/23b_interop.ipynb #families-code
 FAMILIES = { # class of theirs -> how it corresponds to ours
     'GPT2LMHeadModel': Family(
-        GPT, gpt2_config, lambda ours: theirs_of(GPT2_NAMES, ours),
+        GPT, gpt2_config, lambda ours: {**theirs_of(GPT2_NAMES, ours), 'embd_pdrop': ours.dropout},
         lambda ours, theirs: gpt2_matches(ours),
         lambda ours: {'lm_head.weight': 'transformer.wte.weight'}, unsaid=('alphabet',)),
     'BertModel': bert_family(
@@ -195,7 +195,7 @@ def hugging_face(): # the package
     try: import transformers
     except ImportError as error:
         raise ImportError('models of Hugging Face are read with transformers, '
-                          'which is missing: pip install transformers') from error
+                          'which is missing: pip install "transformers>=5.23,<6"') from error
     return transformers
 
 def from_huggingface(model, # of theirs; or its folder; or its name, where there is a network
@@ -204,9 +204,10 @@ def from_huggingface(model, # of theirs; or its folder; or its name, where there
     "Their model as ours. Raises `ValueError` for other kinds, and for weights that do not fit."
     if not isinstance(model, nn.Module):
         transformers = hugging_face()
-        said = transformers.AutoConfig.from_pretrained(model).architectures or ['nothing']
-        check_choice('architecture', said[0], FAMILIES)
-        model = getattr(transformers, said[0]).from_pretrained(model)
+        config = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False)
+        said, *_ = config.architectures or ['nothing']
+        check_choice('architecture', said, FAMILIES)
+        model = getattr(transformers, said).from_pretrained(model, trust_remote_code=False)
     check_choice('model', type(model).__name__, FAMILIES)
     family = FAMILIES[type(model).__name__]
     config = family.config(model.config).replace(**options)
@@ -275,8 +276,9 @@ def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biase
 # %% ../nbs/23b_interop.ipynb #to-torch
 def to_torch(model:nn.Module, # a `Transformer`
             ) -> nn.Transformer: # batch first, in evaluation mode
-    "Our two stacks as PyTorch's. Raises `ValueError` for head widths that it does not have."
+    "Our two stacks as PyTorch's. Raises `ValueError` for head widths and positions it has not."
     c = model.config
+    if c.positions == 'rotary': raise refusal('positions', c.positions, 'what acts before the stacks')
     width = c.d_model // c.n_heads
     for name, given in (('d_k', c.d_k), ('d_v', c.d_v)):
         if given not in (None, width): raise refusal(name, given, f'{width}, D/H')

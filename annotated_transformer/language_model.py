@@ -115,7 +115,7 @@ class KneserNey:
                 totals[gram[:-1]] += count
                 kinds[gram[:-1]] += 1
             once, twice = (sum(count == n for count in counts.values()) for n in (1, 2))
-            self.discounts.append(once / (once + 2*twice) if once else 0.0)
+            self.discounts.append(once / (once + 2*twice) if once else 0.5)
 
     def probability(self, token:int, # id
                     history:tuple, # ids before it, at least n - 1 of them

@@ -96,7 +96,7 @@ def repeats(tensor:Tensor, # one of theirs
     "Whether a tensor holds nothing but what another one holds."
     original = weights.get(of) if isinstance(of, str) else of # None: of nothing
     same_shape = original is not None and tensor.shape == original.shape
-    return same_shape and torch.allclose(tensor, original, atol=1e-6)
+    return same_shape and torch.allclose(tensor, original.to(tensor), atol=1e-6)
 
 def refuse_weights(complaints:dict, # what is wrong -> names
                   ):

@@ -23,13 +23,12 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--labels", default="50,200,800")
     options = parser.parse_args()
-    runs, histories = [], {}
+    runs = []
     for seed in map(int, options.seeds.split(",")):
         config = BERTRunConfig.preset(options.preset, seed=seed)
         corpus = read_corpus(config.n_parts, config.n_heldout, config.n_labelled, seed)
         masked, history = pretrain(config, corpus, pick_device(options.device), progress=False)
         common = dict(seed=seed, **masked_quality(masked, corpus), train_seconds=round(history.seconds, 1))
-        histories[seed] = history.rows
         for n_labelled in map(int, options.labels.split(",")):
             corpus = read_corpus(config.n_parts, config.n_heldout, n_labelled, seed)
             again = config.replace(n_labelled=n_labelled, tuning_steps=max(config.tuning_steps, 12 * n_labelled // 16))
@@ -38,4 +37,4 @@ if __name__ == "__main__":
             found["accuracy_tfidf"] = rival.fit(*zip(*corpus.labelled)).score(*zip(*corpus.held_out))
             runs.append(dict(**common, n_labelled=n_labelled, **found, config=again.to_dict()))
             print({name: value for name, value in runs[-1].items() if name != "config"}, flush=True)
-        save(f"bert_{options.device}", options.device, runs=runs, histories=histories)
+        save(f"bert_{options.device}", options.device, runs=runs)
