@@ -204,22 +204,24 @@ def links(panels_of:dict, # title -> list of maps, Q K, weights from 0 to 1
 VEIL = LinearSegmentedColormap.from_list('veil', [(.8, 0, 0, 0), (.8, 0, 0, .75)]) # clear to red
 
 def overlays(pictures:dict, # title -> grey, 1 is ink, rows by columns; or with colours
-             maps:dict, # title -> weights over it, in any number of rows and columns
+             maps:dict|None=None, # title -> weights over it, in any number of rows and columns
              limits:tuple|None=None, # weights without and with full colour; None: 0, largest
              size:tuple=(2.2, 2.2), # width and height of one panel, inches
              columns:int=6, # panels in a row at the most
             ) -> Picture:
     "Pictures under weights, on one colour scale."
-    weights = {title: numbers_of(maps[title]) for title in pictures}
-    low, high = limits or (0, max(x for rows in weights.values() for row in rows for x in row) or 1)
+    weights = {title: numbers_of(matrix) for title, matrix in (maps or {}).items()}
+    most = max((x for rows in weights.values() for row in rows for x in row), default=0)
+    low, high = limits or (0, most)
     picture, axes = panels(len(pictures), columns, size)
     for ax, (title, below) in zip(axes, pictures.items()):
-        below, rows = numbers_of(below), weights[title]
+        below = numbers_of(below)
         place = dict(extent=(0, len(below[0]), len(below), 0), interpolation='nearest')
         ax.imshow(below, cmap='Greys', vmin=0, vmax=1, **place)
-        veil = ax.imshow(rows, cmap=VEIL, vmin=low, vmax=high, **place)
         ax.set(title=title, xticks=[], yticks=[])
-    picture.colorbar(veil, ax=axes)
+        if title in weights:
+            veil = ax.imshow(weights[title], cmap=VEIL, vmin=low, vmax=high, **place)
+    if weights: picture.colorbar(veil, ax=axes)
     return picture
 
 # %% ../nbs/90_plotting.ipynb #tree

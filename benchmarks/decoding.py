@@ -15,12 +15,13 @@ import time
 from functools import partial
 
 import torch
+import transformers
 from machine import save
-from marian import as_marian
 from torch.nn import functional as F
 
 from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
 from annotated_transformer.few_rows import CompiledSteps, prepare_for_decoding
+from annotated_transformer.interop import to_huggingface
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
@@ -126,7 +127,8 @@ def main(options):
     torch.manual_seed(0)
     config = TransformerConfig(attention_bias=True) # the base model, with the biases that Marian has
     model = Transformer(config).eval().to(options.device)
-    marian = as_marian(model.cpu()).to(options.device)
+    transformers.logging.set_verbosity_error()
+    marian = to_huggingface(model.cpu()).to(options.device)
     model.to(options.device)
     half = copy.deepcopy(model).bfloat16()
     models = {"ours": model, "ours bf16": half}

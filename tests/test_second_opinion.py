@@ -1,18 +1,14 @@
 """Decoding against Hugging Face's `generate`, on a model of ours and on Marian with the same weights."""
 
-import sys
 from itertools import islice
 
 import pytest
 import torch
-from project import ROOT
 
 pytest.importorskip("transformers", reason="the second opinion is Hugging Face's: pip install -e '.[dev]'")
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from marian import as_marian  # noqa: E402
-
 from annotated_transformer.data import EOS, PAD, Batch, stream_batches, synthetic_pairs  # noqa: E402
 from annotated_transformer.decoding import greedy_decode  # noqa: E402
+from annotated_transformer.interop import to_huggingface  # noqa: E402
 from annotated_transformer.search import beam_search  # noqa: E402
 from annotated_transformer.training import TrainConfig, train  # noqa: E402
 from annotated_transformer.transformer import Transformer, TransformerConfig  # noqa: E402
@@ -25,7 +21,7 @@ def sides():
     ours = Transformer(TransformerConfig.preset("tiny", vocab_size=13, attention_bias=True))
     task = dict(task="reverse", min_len=3, max_len=9)
     train(ours, stream_batches(synthetic_pairs(**task), 64), TrainConfig(steps=60, lr=3e-3, warmup_steps=30), progress=False)
-    return ours.eval(), as_marian(ours), Batch.from_pairs(list(islice(synthetic_pairs(**task, held_out=True), 40))).src
+    return ours.eval(), to_huggingface(ours), Batch.from_pairs(list(islice(synthetic_pairs(**task, held_out=True), 40))).src
 
 
 def theirs(model, src, **options):
@@ -63,4 +59,4 @@ def test_beams_and_scores_are_the_same(sides, beam_size):
 
 def test_what_marian_is_not_is_refused():
     with pytest.raises(ValueError, match="norm: got 'pre', expected 'post'"):
-        as_marian(Transformer(TransformerConfig.preset("tiny", norm="pre", attention_bias=True)))
+        to_huggingface(Transformer(TransformerConfig.preset("tiny", norm="pre", attention_bias=True)))
