@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .config import Config, check_probabilities, check_sizes, refusal
+from .config import (Config, check_choice, check_probabilities, check_sizes,
+                                          refusal)
 from .copy_task import exact_match
 from .data import BOS, EOS, FIRST_SYMBOL, LabelledBatch, pad
 from .decoding import Decoded, greedy_decode
-from .embeddings import PositionedEmbedding, TokenEmbedding
+from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
 from .images import LabelledImages, digits, jittered, split
 from .masks import target_mask
 from .multi_head import recorded_attention
@@ -59,6 +60,10 @@ class CaptionerConfig(StackConfig):
     def __post_init__(self):
         check_stack_config(self)
         check_sizes(n_channels=self.n_channels, vocab_size=self.vocab_size, max_len=self.max_len)
+        check_choice('positions', self.positions, POSITIONS)
+        special = [self.pad_id, self.bos_id, self.eos_id]
+        if len(set(special) & set(range(self.vocab_size))) < 3:
+            raise refusal('special tokens', special, f'3 different ids below {self.vocab_size}')
         patch_grid(self.height, self.width, self.patch_size)
 
 # %% ../nbs/19_captioning.ipynb #captioner
@@ -236,7 +241,8 @@ def looks(run:Run, # of this chapter
          ) -> dict: # name -> picture
     "What `save_run` draws: the longest captions, a column each, word by word, by the last layer."
     from annotated_transformer import plotting # only here: importing needs torch alone
-    longest = max(map(len, run.written))
+    right = [words for (_, true), words in zip(run.pairs, run.written) if words == true]
+    longest = max(map(len, right or run.written))
     some = [(strip, words) for (strip, _), words in zip(run.pairs, run.written)
             if len(words) == longest][:count]
     maps = [word_attention(run.model, strip.picture, words)[-1].mean(0) for strip, words in some]

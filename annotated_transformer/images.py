@@ -83,6 +83,7 @@ def image_folder(path, # with a subfolder for each class
     from PIL import Image
     path, expected = Path(path), 'a folder with a subfolder of pictures for each of its classes'
     if not path.is_dir(): raise refusal('path', str(path), expected)
+    check_sizes(height=height, width=width)
     if n_channels not in (1, 3): raise refusal('n_channels', n_channels, '1 or 3')
     folders = sorted(f for f in path.iterdir() if f.is_dir() and not f.name.startswith('.'))
     if len(folders) < 2: raise refusal('path', str(path), expected)
@@ -139,7 +140,7 @@ def image_batches(data:LabelledImages, # all pictures
                   change:Callable[..., Tensor]=jittered, # (B C H W, generator) -> B C H W
                  ) -> Iterator[LabelledBatch]:
     "Pictures in random order, changed at random, without end."
-    check_sizes(batch_size=batch_size)
+    check_sizes(batch_size=batch_size, pictures=len(numbers))
     generator, queue = torch.Generator().manual_seed(seed), numbers[:0]
     while True:
         while len(queue) < batch_size:

@@ -131,7 +131,8 @@ def examine(model, # a module, or whatever `forward` can call
     usable, generator = usable_ids(model, vocab_size, pad_id), torch.Generator().manual_seed(seed)
     lengths = [length + 1, length] if kind == 'encoder-decoder' else [length]
     drawn = [sample_ids(usable, n, 2, generator) for n in lengths]
-    device = next((p.device for p in parameters_of(model).values()), 'cpu')
+    weights = model.parameters() if isinstance(model, nn.Module) else () # frozen ones too
+    device = next((p.device for p in weights), 'cpu')
     inputs, spare = zip(*((ids.to(device), other.to(device)) for ids, other in drawn))
     return Subject(model, forward or (lambda model, *inputs: model(*inputs)), kind, inputs, spare,
                    pad_id, cached, seed)
@@ -142,7 +143,8 @@ def step_size(subject:Subject, # what is examined
              ) -> float: # in units of the logits
     "The step of rounding: epsilon times the spread of the logits."
     with torch.no_grad(): logits = subject.call(*subject.inputs)
-    used = {logits.dtype, *(p.dtype for p in parameters_of(subject.model).values())}
+    weights = subject.model.parameters() if isinstance(subject.model, nn.Module) else ()
+    used = {logits.dtype, *(p.dtype for p in weights)}
     used = {dtype} if dtype else {kind for kind in used if kind.is_floating_point}
     return max(torch.finfo(kind).eps for kind in used) * logits.float().std().item()
 
@@ -190,7 +192,8 @@ def probe_reach(subject:Subject) -> Finding: # what is examined
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
             return Finding(False, f'token {j} of the {name} never reaches the output at position {i};'
-                           ' a mask hides too much, or an input is ignored', dead.sum().item())
+                           ' a mask hides too much, heads are split wrongly, or an input is ignored',
+                           dead.sum().item())
     return Finding(True, 'every token reaches every output that may see it')
 
 # %% ../nbs/22c_probes.ipynb #exchanged
@@ -256,6 +259,7 @@ def gradients(subject:Subject, # what is examined
              ) -> dict: # name -> gradient; None where the loss does not depend on it
     "Slopes of a loss with random weights; what is stored on the parameters stays."
     named = parameters_of(subject.model)
+    if not named: return {} # nothing to train: no gradient to harm
     with torch.enable_grad():
         log_probs = subject.call(*inputs)[:rows].float().log_softmax(-1)
         weights = torch.randn(log_probs.shape, device=log_probs.device)

@@ -76,6 +76,7 @@ def read_corpus(n_parts:int=8, # classes
                 seed:int=0, # of the draw
                ) -> Corpus:
     "Draw held-out and labelled sentences, pair the rest. Raises `ValueError` if there are too few."
+    check_sizes(n_parts=n_parts, n_heldout=n_heldout, n_labelled=n_labelled)
     topics = {topic: sentences_of(text) for topic, text in language_reference().items()}
     parts = choose_parts(topics, n_parts)
     drawn = sorted((sentence, part) for part, own in parts.items() for sentence in own)
