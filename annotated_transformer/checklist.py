@@ -23,12 +23,12 @@ __all__ = ['PROBES', 'GATES', 'probe_finite', 'probe_repeat', 'probe_dropout', '
            'Report', 'undisturbed', 'attempt', 'check_transformer']
 
 # %% ../nbs/22d_checklist.ipynb #probe-finite
-def probe_finite(subject:Subject) -> Finding: # what is examined
+def probe_finite(subject:Subject): # what is examined
     "Are all logits numbers?"
     wrong = int((~subject.logits(*subject.inputs).isfinite()).sum())
     return verdict(not wrong, 'all logits are finite', f'{wrong} logits are NaN or infinite', wrong)
 
-def probe_repeat(subject:Subject) -> Finding: # what is examined
+def probe_repeat(subject:Subject): # what is examined
     "Do two calls in evaluation mode agree?"
     first, second = (subject.logits(*subject.inputs, seed=seed) for seed in (0, 1))
     moved = (first - second).abs().max().item()
@@ -37,7 +37,7 @@ def probe_repeat(subject:Subject) -> Finding: # what is examined
                    'or a call leaves something behind', moved)
 
 # %% ../nbs/22d_checklist.ipynb #probe-dropout
-def probe_dropout(subject:Subject) -> Finding: # what is examined
+def probe_dropout(subject:Subject): # what is examined
     "Does dropout act in training?"
     first, second = (subject.logits(*subject.inputs, training=True, seed=seed) for seed in (0, 1))
     moved = (first - second).abs().max().item()
@@ -48,7 +48,7 @@ def probe_dropout(subject:Subject) -> Finding: # what is examined
                    f'{len(layers)} layers of dropout, and none acts in training', moved)
 
 # %% ../nbs/22d_checklist.ipynb #probe-cache
-def probe_cache(subject:Subject) -> Finding: # what is examined
+def probe_cache(subject:Subject): # what is examined
     "Are the logits with the cache those without it?"
     if subject.cached is None: return Finding(None, 'does not apply: no cached way is known')
     most = 0.0

@@ -66,7 +66,7 @@ def theirs_of(names:dict, # our option -> theirs
 def need(theirs, # a configuration of Hugging Face
          **wanted, # option -> the only value that ours can be
         ):
-    "Raises `ValueError` for a model that computes something else."
+    "Refuse a model of theirs that computes something else, with a `ValueError`."
     for name, value in wanted.items():
         given = getattr(theirs, name, value)
         if given != value: raise refusal(name, given, f'{value!r}, all that our model can be')

@@ -170,7 +170,7 @@ def influence(subject:Subject, # what is examined
     return torch.stack(columns, 1)
 
 # %% ../nbs/22c_probes.ipynb #probe-leak
-def probe_leak(subject:Subject) -> Finding: # what is examined
+def probe_leak(subject:Subject): # what is examined
     "Does the future change the past?"
     if subject.kind == 'encoder': return Finding(None, 'does not apply: an encoder looks both ways')
     for training in (False, True):
@@ -183,7 +183,7 @@ def probe_leak(subject:Subject) -> Finding: # what is examined
                            'or something is averaged over positions', future[i, j].item())
     return Finding(True, 'no token changes an earlier output')
 
-def probe_reach(subject:Subject) -> Finding: # what is examined
+def probe_reach(subject:Subject): # what is examined
     "Does every token matter to every output that may see it?"
     for side, name in enumerate(subject.named()):
         moved = influence(subject, side) > 0
@@ -207,7 +207,7 @@ def exchanged(subject:Subject, # what is examined
     moved = subject.logits(*subject.replaced(side, ids)) - subject.logits(*subject.inputs)
     return moved.abs().amax(-1)
 
-def probe_order(subject:Subject) -> Finding: # what is examined
+def probe_order(subject:Subject): # what is examined
     "Does it matter in which order the tokens stand?"
     if step_size(subject) > 2*step_size(subject, torch.float32):
         return Finding(None, 'not judged: order is told from rounding in float32 only')
@@ -224,7 +224,7 @@ def probe_order(subject:Subject) -> Finding: # what is examined
     return Finding(True, 'every exchange of neighbours changes the outputs', least)
 
 # %% ../nbs/22c_probes.ipynb #probe-padding
-def probe_padding(subject:Subject) -> Finding: # what is examined
+def probe_padding(subject:Subject): # what is examined
     "Does padding on the right change the outputs before it?"
     if subject.pad_id is None: return Finding(None, 'does not apply: no pad_id is known')
     before, most = subject.logits(*subject.inputs), 0.0
@@ -238,7 +238,7 @@ def probe_padding(subject:Subject) -> Finding: # what is examined
         most = max(most, moved)
     return Finding(True, 'padding on the right changes nothing', most)
 
-def probe_empty_row(subject:Subject) -> Finding: # what is examined
+def probe_empty_row(subject:Subject): # what is examined
     "Does a row of nothing but padding harm the others, or the gradients?"
     if subject.pad_id is None: return Finding(None, 'does not apply: no pad_id is known')
     emptied = [ids.clone() for ids in subject.inputs]
@@ -274,7 +274,7 @@ def listed(names:list, # words
     rest = len(names) - limit
     return ', '.join(names[:limit]) + (f' and {rest} more' if rest > 0 else '')
 
-def probe_gradient(subject:Subject) -> Finding: # what is examined
+def probe_gradient(subject:Subject): # what is examined
     "Does a finite gradient reach every parameter?"
     if not parameters_of(subject.model): return Finding(None, 'does not apply: nothing to train')
     slopes = gradients(subject, subject.inputs)
@@ -285,7 +285,7 @@ def probe_gradient(subject:Subject) -> Finding: # what is examined
                    len(dead + wild))
 
 # %% ../nbs/22c_probes.ipynb #probe-batch
-def probe_batch(subject:Subject) -> Finding: # what is examined
+def probe_batch(subject:Subject): # what is examined
     "Does a row depend on its neighbours in the batch?"
     alone = subject.logits(*(ids[:1] for ids in subject.inputs))
     moved = (alone - subject.logits(*subject.inputs)[:1]).abs().max().item()

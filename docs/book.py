@@ -45,7 +45,7 @@ def names_of(statement) -> list:
     "The names that one top-level statement defines."
     if isinstance(statement, DEFINITIONS): return [statement.name]
     targets = {ast.Assign: lambda s: s.targets, ast.AnnAssign: lambda s: [s.target]}.get(type(statement), lambda s: [])(statement)
-    return [t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)]
+    return [t.id for target in targets for t in ast.walk(target) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)]
 
 
 @lru_cache(maxsize=None)
