@@ -1,8 +1,8 @@
 """The image classifier of chapter 18 on scikit-learn's digits, over three seeds, and the trials on which its settings were chosen.
 
-    python benchmarks/vit.py [--seeds 0,1,2]
+    python benchmarks/vit.py [--device cuda] [--seeds 0,1,2]
 
-Writes results/vit_cpu.json: the metrics of every run on the held-out fifth, and accuracies of other settings on a validation part of
+Writes results/vit_DEVICE.json: the metrics of every run on the held-out fifth, and accuracies of other settings on a validation part of
 the training pictures. Chapter 18 reads this file.
 """
 import argparse
@@ -15,16 +15,17 @@ TRIALS = {"as it is": {}, "without jitter": dict(shift=0, turn=0, zoom=0), "a th
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
     seeds = list(map(int, options.seeds.split(",")))
     runs = []
     for seed in seeds:
-        runs.append(run_vit(ViTRunConfig(seed=seed), "cpu", progress=False).metrics)
+        runs.append(run_vit(ViTRunConfig(seed=seed), options.device, progress=False).metrics)
         print({name: runs[-1][name] for name in ("seed", "accuracy", "train_seconds")}, flush=True)
     validation = {}
     for name, changes in TRIALS.items():
-        trials = [run_vit(ViTRunConfig(validation=True, seed=seed, **changes), "cpu", progress=False) for seed in seeds]
+        trials = [run_vit(ViTRunConfig(validation=True, seed=seed, **changes), options.device, progress=False) for seed in seeds]
         validation[name] = [trial.metrics["accuracy"] for trial in trials]
         print("validation,", name, validation[name], flush=True)
-    print("written to", save("vit_cpu", "cpu", runs=runs, validation=validation))
+    print("written to", save(f"vit_{options.device}", options.device, runs=runs, validation=validation))
