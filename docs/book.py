@@ -191,14 +191,25 @@ def table(rows) -> nodes.table:
     return nodes.table("", group, classes=["api-table"])
 
 
-def description(node, comments, with_lead=False) -> list:
-    "The inside of a block: prose, labelled facts, parameters."
+def inherited(node, folder: Path) -> list:
+    "Rows of the annotated fields that a class has from classes of this library, the nearest first, none that it has itself."
+    rows, own = [], {row[0] for row in parameters(node, {})}
+    for base in (b.id for b in getattr(node, "bases", ()) if isinstance(b, ast.Name)):
+        for public, comments in map(parsed, sorted(folder.glob("*.py"))):
+            if not isinstance(public.get(base), ast.ClassDef): continue
+            found = [*parameters(public[base], comments), *inherited(public[base], folder)]
+            rows += [row for row in found if row[0] not in own]
+    return rows
+
+
+def description(node, comments, with_lead=False, more=()) -> list:
+    "The inside of a block: prose, labelled facts, parameters, and `more` rows of them."
     first, rest, labelled = facts(ast.get_docstring(node))
     prose = f"{first} {rest}".strip() if with_lead else rest
     out = [paragraph(*inline(prose))] if prose else []
     for label, text in labelled:
         out.append(paragraph(nodes.strong(label, label), nodes.Text(" "), *inline(text), classes=["api-fact"]))
-    rows = parameters(node, comments)
+    rows = [*parameters(node, comments), *more]
     return out + ([table(rows)] if rows else [])
 
 
@@ -225,7 +236,8 @@ class Api(SphinxDirective):
         if isinstance(node, ast.ClassDef):
             methods = {m.name: m for m in node.body if isinstance(m, DEFINITIONS)}
             init = methods.get("__init__", node)
-        block += description(node, comments) if init is node else [*description_of_class(node), *description(init, comments)]
+        fields = inherited(node, path.parent) if isinstance(node, ast.ClassDef) else ()
+        block += description(node, comments, more=fields) if init is node else [*description_of_class(node), *description(init, comments)]
         if isinstance(node, ast.ClassDef):
             for method in methods.values():
                 if method.name.startswith("_") and method.name != "__call__": continue

@@ -8,7 +8,6 @@ import configparser
 import functools
 import http.server
 import importlib
-import inspect
 import json
 import os
 import re
@@ -220,8 +219,9 @@ def test_tables_say_what_docments_says(pages, module):
         shown = rows(table) if table is not None and table.name == "table" else []
         shown = {row["parameter"].lstrip("*"): row.get("meaning", "") for row in shown if row["parameter"] != "returns"}
         said = docments(thing, full=True, args_kwargs=True) if own else {}
-        if hasattr(thing, "__dataclass_fields__"):  # what it inherits is told where it comes from
-            said = {key: doc for key, doc in said.items() if key in inspect.get_annotations(thing)}
+        for base in (b for b in getattr(thing, "__mro__", ())[1:] if hasattr(b, "__dataclass_fields__")):  # says what it hands down
+            for key, doc in docments(base, full=True).items():
+                if key in said and not said[key]["docment"]: said[key]["docment"] = doc["docment"]
         # a command's options carry their meaning in `Annotated[..., typer.Option(help='...')]`
         helps = {key: re.search(r"\bhelp=(['\"])(.*?)\1", str(doc["anno"])) for key, doc in said.items()}
         expected = {key: doc["docment"] or (helps[key][2] if helps[key] else "") for key, doc in said.items() if key not in ("self", "cls", "return")}
