@@ -140,6 +140,7 @@ class Family:
     copies: Callable = lambda ours: {} # our configuration -> see `read_weights`
     alone: tuple = () # beginnings of names of ours that they do not have
     unsaid: tuple = () # options of ours that they have no word for
+    more: tuple = () # of (name, value): what their constructor is told besides
 
 def bert_family(kind:type, # ours
                 matches:Callable, # our configuration -> list of `Match`
@@ -159,10 +160,9 @@ def marian_copies(ours:TransformerConfig # whose positions are sinusoids
                  ) -> dict: # see `read_weights`
     "The tied embeddings, and the tables of positions, which are computed."
     table = sinusoids(ours.max_len, ours.d_model)[:, sines_first(ours.d_model).argsort()]
-    embeddings = ['model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight',
-                  'lm_head.weight']
-    return {**dict.fromkeys(embeddings, 'model.shared.weight'), 'final_logits_bias': None,
-            **{f'model.{side}.embed_positions.weight': table for side in ('encoder', 'decoder')}}
+    shared, sides = 'model.shared.weight', ('encoder', 'decoder')
+    return {'lm_head.weight': shared, **{f'model.{side}.embed_tokens.weight': shared for side in sides},
+            'final_logits_bias': None, **{f'model.{side}.embed_positions.weight': table for side in sides}}
 
 # %% ../nbs/23b_interop.ipynb #families-code
 FAMILIES = { # class of theirs -> how it corresponds to ours
@@ -180,7 +180,8 @@ FAMILIES = { # class of theirs -> how it corresponds to ours
         SentenceClassifier, lambda ours: [*bert_matches(ours, 'bert.'),
                                           *linear('output', 'classifier'),
                                           *linear('bert.pooler', 'bert.pooler.dense')]),
-    'ViTModel': Family(ViT, vit_config, vit_options, lambda ours, theirs: vit_matches(ours, '')),
+    'ViTModel': Family(ViT, vit_config, vit_options, lambda ours, theirs: vit_matches(ours, ''),
+                       more=(('add_pooling_layer', False),)),
     'ViTForImageClassification': Family(
         ImageClassifier, vit_config, vit_options,
         lambda ours, theirs: [*vit_matches(ours), *linear('output', 'classifier')]),
@@ -228,8 +229,7 @@ def to_huggingface(model:nn.Module, # one of ours
     for option, given in model.config.to_dict().items():
         if option not in family.unsaid and given != back[option]:
             raise refusal(option, given, f'{back[option]!r}, as {name} has it')
-    arguments = {'add_pooling_layer': False} if family.kind is ViT else {}
-    return write_weights(model, family.matches(model.config, said), theirs(said, **arguments),
+    return write_weights(model, family.matches(model.config, said), theirs(said, **dict(family.more)),
                          family.copies(model.config))
 
 # %% ../nbs/23b_interop.ipynb #torch-matches
