@@ -5,9 +5,8 @@
 Writes results/bert_DEVICE.json after each seed: one pre-training per seed, and the accuracies on 400 held-out sentences after
 learning from so many labels. Chapter 17 draws its figures from this file. Needs scikit-learn.
 """
-import argparse
 
-from machine import save
+from machine import Results, arguments
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -17,13 +16,12 @@ from annotated_transformer.sentences import learn_parts, read_corpus
 from annotated_transformer.training import pick_device
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--preset", default="tiny", choices=list(BERTRunConfig.presets))
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--labels", default="50,200,800")
     options = parser.parse_args()
-    runs = []
+    results, runs = Results(f"bert_{options.device}", options), []
     for seed in map(int, options.seeds.split(",")):
         config = BERTRunConfig.preset(options.preset, seed=seed)
         corpus = read_corpus(config.n_parts, config.n_heldout, config.n_labelled, seed)
@@ -37,4 +35,4 @@ if __name__ == "__main__":
             found["accuracy_tfidf"] = rival.fit(*zip(*corpus.labelled)).score(*zip(*corpus.held_out))
             runs.append(dict(**common, n_labelled=n_labelled, **found, config=again.to_dict()))
             print({name: value for name, value in runs[-1].items() if name != "config"}, flush=True)
-        save(f"bert_{options.device}", options.device, runs=runs)
+        results.save(runs=runs)

@@ -5,27 +5,25 @@
 Writes results/captioning_DEVICE.json: the metrics of every run on strips of held-out digits, and exact matches of other settings on strips of
 validation digits. Chapter 19 reads this file.
 """
-import argparse
 
-from machine import save
+from machine import Results, arguments
 
 from annotated_transformer.captioning import CaptionerConfig, CaptioningRunConfig, run_captioning
 
 TRIALS = {"as it is": {}, "pre-norm": dict(model="pre-norm")}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser = arguments(__doc__)
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
     CaptionerConfig.presets["pre-norm"] = dict(norm="pre")  # for a trial only
-    runs, validation = [], {}
+    results, runs, validation = Results(f"captioning_{options.device}", options), [], {}
     for seed in map(int, options.seeds.split(",")):
         runs.append(run_captioning(CaptioningRunConfig(seed=seed), options.device, progress=False).metrics)
         print({name: runs[-1][name] for name in ("seed", "exact_match", "exact_by_length", "train_seconds")}, flush=True)
-    print("written to", save(f"captioning_{options.device}", options.device, runs=runs, validation=validation))
+    print("written to", results.save(runs=runs, validation=validation))
     for name, changes in TRIALS.items():
         trial = run_captioning(CaptioningRunConfig(validation=True, **changes), options.device, progress=False)
         validation[name] = trial.metrics["exact_match"]
         print("validation,", name, validation[name], flush=True)
-        print("written to", save(f"captioning_{options.device}", options.device, runs=runs, validation=validation))
+        print("written to", results.save(runs=runs, validation=validation))

@@ -8,7 +8,6 @@ agree; bfloat16 is not compared. Numbers are tokens a second, medians over the r
 faster. On a CPU ours is prepared (`prepare_for_decoding`), and "ours plain" is not. Uncached decoding is timed at evenly
 spaced positions, because whole answers take minutes.
 """
-import argparse
 import copy
 import statistics
 import time
@@ -16,7 +15,7 @@ from functools import partial
 
 import torch
 import transformers
-from machine import save
+from machine import Results, arguments
 from torch.nn import functional as F
 
 from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
@@ -124,6 +123,7 @@ def rounded(x: float) -> float: return float(f"{x:.4g}")
 
 
 def main(options):
+    results = Results(f"decoding_{options.device}", options)
     torch.manual_seed(0)
     config = TransformerConfig(attention_bias=True) # the base model, with the biases that Marian has
     model = Transformer(config).eval().to(options.device)
@@ -145,14 +145,13 @@ def main(options):
             for beam in options.beams:
                 rows.append(row := compare(models, src[:batch], length, beam, options.device, options.rounds))
                 print(f"length {length}, batch {batch}, beam {beam}:", row["tokens_per_second"], row["ratios"], flush=True)
-                path = save(f"decoding_{options.device}", options.device, model="base", source_length=SOURCE_LENGTH, rows=rows, by_position=positions)
+                path = results.save(model="base", source_length=SOURCE_LENGTH, rows=rows, by_position=positions)
     print("written to", path)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     numbers = lambda text: [int(word) for word in text.split(",")] # noqa: E731
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--lengths", type=numbers, default=[32, 128, 256], help="tokens of an answer, separated by commas")
     parser.add_argument("--batches", type=numbers, default=[1, 32], help="sources decoded together")
     parser.add_argument("--beams", type=numbers, default=[1, 4], help="1 is greedy decoding")

@@ -4,23 +4,21 @@
 
 Writes results/gpt_DEVICE.json: the metrics of every run and the history of the first. Chapter 16b reads its numbers from there.
 """
-import argparse
 
-from machine import save
+from machine import Results, arguments
 
 from annotated_transformer.language_model import GPTRunConfig, run_gpt
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--preset", default="tiny", choices=list(GPTRunConfig.presets))
     parser.add_argument("--text", default="", help="a file of text; nothing: Python's language reference")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
-    runs, history = [], None
+    results, runs, history = Results(f"gpt_{options.device}", options), [], None
     for seed in map(int, options.seeds.split(",")):
         run = run_gpt(GPTRunConfig.preset(options.preset, text=options.text, seed=seed), options.device, progress=False)
         runs.append(run.metrics)
         history = history or run.history.rows
         print({name: run.metrics[name] for name in ("seed", "loss", "loss_3gram", "loss_5gram", "train_seconds", "tokens_per_second")}, flush=True)
-    print("written to", save(f"gpt_{options.device}", options.device, runs=runs, history=history))
+    print("written to", results.save(runs=runs, history=history))

@@ -6,13 +6,12 @@ Both sides take turns in one process, on the same batch, with the same ends (emb
 loss and the same optimizer. Ours has biases in its projections here, and dropout in all the places where torch's has it,
 so that both compute the same function. The ratio is torch's median over ours: above 1, ours is faster.
 """
-import argparse
 import statistics
 import time
 from itertools import islice
 
 import torch
-from machine import save
+from machine import Results, arguments
 from torch import nn
 
 from annotated_transformer.data import Batch, stream_batches, synthetic_pairs
@@ -81,12 +80,11 @@ def round_to(x: float) -> float: return float(f"{x:.4g}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser = arguments(__doc__)
     parser.add_argument("--sizes", default="tiny,base", help="of tiny, base, big; separated by commas")
     parser.add_argument("--rounds", type=int, default=15, help="measured steps of each model")
     options = parser.parse_args()
-    rows = []
+    results, rows = Results(f"training_step_{options.device}", options), []
     print(f"{'size':6}{'dropout':>8}{'ours, ms':>10}{'torch, ms':>11}{'ours, tok/s':>13}{'torch, tok/s':>14}{'ratio':>8}   quartiles")
     for size in options.sizes.split(","):
         for dropout in (0.0, 0.1):
@@ -95,4 +93,4 @@ if __name__ == "__main__":
             ms, speed, quartiles = row["milliseconds"], row["tokens_per_second"], row["ratio_quartiles"]
             print(f"{size:6}{dropout:8}{ms['ours']:10.1f}{ms['torch']:11.1f}{speed['ours']:13,}{speed['torch']:14,}{row['ratio']:8.2f}   "
                   f"{quartiles[0]:.2f} to {quartiles[2]:.2f}", flush=True)
-    print("written to", save(f"training_step_{options.device}", options.device, rows=rows))
+    print("written to", results.save(rows=rows))

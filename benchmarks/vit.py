@@ -5,21 +5,19 @@
 Writes results/vit_DEVICE.json: the metrics of every run on the held-out fifth, and accuracies of other settings on a validation part of
 the training pictures. Chapter 18 reads this file.
 """
-import argparse
 
-from machine import save
+from machine import Results, arguments
 
 from annotated_transformer.vit import ViTRunConfig, run_vit
 
 TRIALS = {"as it is": {}, "without jitter": dict(shift=0, turn=0, zoom=0), "a third of the steps": dict(steps=500)}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser = arguments(__doc__)
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
     seeds = list(map(int, options.seeds.split(",")))
-    runs = []
+    results, runs = Results(f"vit_{options.device}", options), []
     for seed in seeds:
         runs.append(run_vit(ViTRunConfig(seed=seed), options.device, progress=False).metrics)
         print({name: runs[-1][name] for name in ("seed", "accuracy", "train_seconds")}, flush=True)
@@ -28,4 +26,4 @@ if __name__ == "__main__":
         trials = [run_vit(ViTRunConfig(validation=True, seed=seed, **changes), options.device, progress=False) for seed in seeds]
         validation[name] = [trial.metrics["accuracy"] for trial in trials]
         print("validation,", name, validation[name], flush=True)
-    print("written to", save(f"vit_{options.device}", options.device, runs=runs, validation=validation))
+    print("written to", results.save(runs=runs, validation=validation))
