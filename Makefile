@@ -11,7 +11,7 @@ PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check -q
 PINS := settings.ini setup.py constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help copy-task test docs notebooks lab core dev clean distclean
+.PHONY: help copy-task test gpu docs notebooks lab core dev clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +22,10 @@ copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly
 # A file goes to one worker, so that its fixtures are made once; each notebook counts as a file, and the long ones come first.
 test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/01_attention.ipynb for one, NBFLAGS=slow for slow cells too)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -v --durations=10 $(TESTS) $(ARGS)
+
+# No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
+gpu: ## measure on a GPU all that is owed, in nine minutes; call it again to go on (ARGS=--list, ARGS=--rehearse)
+	$(or $(wildcard $(BIN)/python),$(PYTHON)) benchmarks/gpu.py $(ARGS)
 
 docs: $(VENV)/.dev ## build the site into docs/_build/html
 	$(BIN)/python docs/fetch_mathjax.py

@@ -10,12 +10,11 @@ spaced positions, because whole answers take minutes.
 """
 import copy
 import statistics
-import time
 from functools import partial
 
 import torch
 import transformers
-from machine import Results, arguments
+from machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
 from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
@@ -25,16 +24,7 @@ from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 ENDLESS = SpecialIds(eos_id=None)
-SOURCE_LENGTH = 32
-
-
-def seconds(work, device: str) -> float:
-    "Of one call."
-    if device == "cuda": torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if device == "cuda": torch.cuda.synchronize()
-    return time.perf_counter() - start
+SOURCE_LENGTH, SEED = 32, 0
 
 
 def ours(model, src, length: int, beam: int, steps=CachedSteps):
@@ -89,11 +79,21 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     median = {name: statistics.median(values) for name, values in times.items()}
     ratios = {f"{mine} / {other}": median[other] / median[mine] for mine in sides if mine.startswith("ours") for other in median if not other.startswith("ours")}
     return dict(
-        length=length, batch=batch, beam=beam, rounds=rounds,
+        length=length, batch=batch, beam=beam, rounds=rounds, seed=SEED,
+        bytes_per_step={name: step_bytes(models["ours"], batch * beam, length) // (1 + ("bf16" in name)) for name in sides},
         tokens_per_second={name: rounded(batch * length / s) for name, s in median.items()},
         spread={name: [rounded(batch * length / s) for s in (max(values), min(values))] for name, values in times.items()},
         ratios={name: rounded(ratio) for name, ratio in ratios.items()},
     )
+
+
+def step_bytes(model, n_rows: int, length: int) -> int:
+    "What a cached float32 step has to read at least: decoder and output matrix once, keys and values of each row."
+    config = model.config
+    computed_once = 2 * config.n_layers * config.d_model**2 # the matrices for the memory's keys and values
+    weights = sum(p.numel() for p in model.decoder.parameters()) - computed_once + config.vocab_size * config.d_model
+    keys_and_values = 2 * config.n_layers * config.d_model * (length // 2 + SOURCE_LENGTH) # in the middle of an answer
+    return 4 * (weights + n_rows * keys_and_values)
 
 
 @torch.no_grad()
@@ -119,24 +119,26 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     )
 
 
-def rounded(x: float) -> float: return float(f"{x:.4g}")
+def prepare(device: str, compiled: bool, n_sources: int, **changes) -> tuple[dict, torch.Tensor]:
+    "All sides with the same weights, checked against each other, and sources for them."
+    torch.manual_seed(SEED)
+    config = TransformerConfig(attention_bias=True, **changes) # the base model, with the biases that Marian has
+    model = Transformer(config).eval()
+    transformers.logging.set_verbosity_error()
+    marian = to_huggingface(model).to(device)
+    half = copy.deepcopy(model.to(device)).bfloat16()
+    models = {"ours": model, "ours bf16": half}
+    if device == "cpu": models = {"ours plain": model} | {name: prepare_for_decoding(m) for name, m in models.items()}
+    if compiled: models |= {"ours compiled": model, "ours bf16 compiled": half}
+    models |= {"hugging face": marian, "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model}
+    src = torch.randint(3, config.vocab_size, (n_sources, SOURCE_LENGTH), device=device)
+    check(models, src[:2], 24)
+    return models, src
 
 
 def main(options):
     results = Results(f"decoding_{options.device}", options)
-    torch.manual_seed(0)
-    config = TransformerConfig(attention_bias=True) # the base model, with the biases that Marian has
-    model = Transformer(config).eval().to(options.device)
-    transformers.logging.set_verbosity_error()
-    marian = to_huggingface(model.cpu()).to(options.device)
-    model.to(options.device)
-    half = copy.deepcopy(model).bfloat16()
-    models = {"ours": model, "ours bf16": half}
-    if options.device == "cpu": models = {"ours plain": model} | {name: prepare_for_decoding(m) for name, m in models.items()}
-    if options.compile: models |= {"ours compiled": model, "ours bf16 compiled": half}
-    models |= {"hugging face": marian, "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model}
-    src = torch.randint(3, config.vocab_size, (max(options.batches), SOURCE_LENGTH), device=options.device)
-    check(models, src[:2], 24)
+    models, src = prepare(options.device, options.compile, max(options.batches))
     positions = [by_position(models["ours"], src[:batch], max(options.lengths), options.device, options.rounds) for batch in options.batches]
     for row in positions: print(row, flush=True)
     rows = []

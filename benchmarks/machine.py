@@ -6,6 +6,8 @@ import json
 import os
 import platform
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -96,6 +98,18 @@ def origin(device: str, said: str | None = None, dirty: bool = False) -> dict:
         device=device_name(device), **gpu, torch=torch.__version__, python=platform.python_version(),
         date=datetime.date.today().isoformat(), commit=commit(said, dirty), code=code(),
     )
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    "Of one call, with all that it leaves the GPU to do."
+    if device == "cuda": torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if device == "cuda": torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def rounded(x: float) -> float: return float(f"{x:.4g}") # to four digits
 
 
 def write_json(path: Path, content):

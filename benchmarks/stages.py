@@ -1,0 +1,206 @@
+"""What `gpu.py` runs: each stage is a list of jobs, each job a function with its settings on a GPU and in a rehearsal."""
+import ast
+import contextlib
+import io
+import json
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import torch
+from machine import ROOT, rounded, seconds
+
+
+@dataclass
+class Context:
+    "What a job is told besides its settings."
+    device: str # 'cuda', or 'cpu' in a rehearsal
+    results: dict = field(default_factory=dict) # (stage, job) -> what was measured so far, on this device
+
+    @property
+    def ceilings(self) -> dict: # the stage `device`; empty where it failed
+        return self.results.get(("device", "ceilings"), {})
+
+
+@dataclass(frozen=True)
+class Job:
+    "The smallest piece that is done or not done."
+    name: str
+    run: Callable[..., dict] # (context, **settings) -> what was measured, fit for JSON
+    minutes: float # expected on an H100
+    settings: dict = field(default_factory=dict) # on a GPU
+    rehearsal: dict = field(default_factory=dict) # what a rehearsal on a CPU changes of them
+    needs: tuple = () # packages besides torch, numpy, matplotlib, safetensors and tqdm
+    wanted: Callable[[Context], bool] = lambda context: True # looked at when its turn comes
+    last: bool = False # after all other stages, as far as minutes allow
+
+
+@dataclass(frozen=True)
+class Stage:
+    "Jobs whose results are kept in one file."
+    name: str
+    about: str
+    jobs: tuple
+
+
+def measure_device(context: Context, copied: int, size: int, rounds: int) -> dict:
+    "What this device can do at best: GB/s of a large copy, read and written, and TFLOP/s of a bfloat16 product."
+    source = torch.randn(copied // 4, device=context.device)
+    target = torch.empty_like(source)
+    a, b = (torch.randn(size, size, device=context.device).bfloat16() for _ in range(2))
+    best = {}
+    for name, work in {"copy": lambda: target.copy_(source), "product": lambda: a @ b}.items():
+        for _ in range(3): work()
+        best[name] = statistics.median(seconds(work, context.device) for _ in range(rounds))
+    found = dict(copy_gb_per_second=rounded(2 * copied / best["copy"] / 1e9), bf16_tflops=rounded(2 * size**3 / best["product"] / 1e12))
+    if context.device == "cuda":
+        about = torch.cuda.get_device_properties(0)
+        found |= dict(memory_gb=rounded(about.total_memory / 1e9), multiprocessors=about.multi_processor_count)
+    return found
+
+
+def copy_run(context: Context, preset: str, recipe: str, eval_every: int = 0, **changes) -> dict:
+    "A full run of the copy task: its metrics, and the history of its training."
+    from copy_task import configuration
+
+    from annotated_transformer.copy_task import run_copy_task
+    config = configuration(preset, recipe, **changes)
+    done = run_copy_task(config, context.device, progress=False, eval_every=eval_every)
+    return dict(recipe=recipe, metrics=done.metrics, history=done.history.rows)
+
+
+def exact(context: Context, recipe: str) -> bool:
+    "Whether the first run of a recipe copied everything."
+    found = context.results.get(("copy_task", f"copy, {recipe}"))
+    return bool(found) and found["metrics"]["exact_match"] == 1
+
+
+def none_exact(context: Context, *recipes) -> bool: return not any(exact(context, recipe) for recipe in recipes)
+
+
+def copy_again(context: Context, **settings) -> dict:
+    "Another run, by the first recipe that was exact; by the first of all where none was."
+    from copy_task import RECIPES
+    return copy_run(context, recipe=next((r for r in RECIPES if exact(context, r)), RECIPES[0]), **settings)
+
+
+def flagged_cells(path: Path, flag: str) -> dict[str, str]:
+    "The source of a notebook's cells with a flag, by their ids."
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"}
+    return {name: source for name, source in sources.items() if re.search(rf"^#\|\s*{flag}\s*$", source, re.M)}
+
+
+def run_cells(context: Context, notebook: str) -> dict:
+    "The cells of a notebook that need a GPU, each by itself: it imports what it uses. No nbdev is needed."
+    done = {}
+    for name, source in flagged_cells(ROOT / "nbs" / notebook, "cuda").items():
+        source = source.replace("'cuda'", repr(context.device))
+        start, said = time.perf_counter(), io.StringIO()
+        with contextlib.redirect_stdout(said): # the tree keeps line numbers, and the name says where
+            exec(compile(ast.parse(source), f"{notebook}#{name}", "exec"), {"__name__": "__main__"})
+        done[name] = dict(seconds=round(time.perf_counter() - start, 1), printed=said.getvalue())
+    return dict(cells=done)
+
+
+def step_time(context: Context, **settings) -> dict:
+    "A training step of all sides, and what share of the measured bfloat16 rate ours reach."
+    from training_step import compare
+    row = compare(device=context.device, **settings)
+    if best := context.ceilings.get("bf16_tflops"):
+        row["share_of_bf16_rate"] = {name: rounded(row["flops"] / (ms / 1000) / (best * 1e12)) for name, ms in row["milliseconds"].items()}
+    return row
+
+
+def decoding_speed(context: Context, compiled: bool, batch: int, beam: int, length: int, rounds: int, **changes) -> dict:
+    "Tokens a second of all sides, and what share of the measured memory rate they reach."
+    from decoding import compare, prepare
+    models, src = prepare(context.device, compiled, max(batch, 2), **changes)
+    row = compare(models, src[:batch], length, beam, context.device, rounds)
+    if best := context.ceilings.get("copy_gb_per_second"):
+        steps = {name: speed / batch for name, speed in row["tokens_per_second"].items() if name in row["bytes_per_step"]}
+        row["share_of_memory_rate"] = {name: rounded(n * row["bytes_per_step"][name] / (best * 1e9)) for name, n in steps.items()}
+    return row
+
+
+def gpt_run(context: Context, preset: str, **changes) -> dict:
+    from annotated_transformer.language_model import GPTRunConfig, run_gpt
+    done = run_gpt(GPTRunConfig.preset(preset, **changes), context.device, progress=False, eval_every=max(1, changes["steps"] // 5))
+    return dict(metrics=done.metrics, history=done.history.rows)
+
+
+def bert_run(context: Context, preset: str, **changes) -> dict:
+    from annotated_transformer.bert import BERTRunConfig, run_bert
+    done = run_bert(BERTRunConfig.preset(preset, **changes), context.device, progress=False)
+    return dict(metrics=done.metrics, history=done.history.rows)
+
+
+def captioning_run(context: Context, preset: str, **changes) -> dict:
+    from annotated_transformer.captioning import CaptioningRunConfig, run_captioning
+    done = run_captioning(CaptioningRunConfig.preset(preset, **changes), context.device, progress=False)
+    return dict(metrics=done.metrics, history=done.history.rows)
+
+
+def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
+    "ViT's own size wants a folder of pictures: scikit-learn's digits, written as PNG files."
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    from annotated_transformer.vit import ViTRunConfig, run_vit
+    digits, written = load_digits(), dict.fromkeys(range(10), 0)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (picture, label) in enumerate(zip(digits.images, digits.target.tolist())):
+            if written[label] == per_class: continue
+            written[label] += 1
+            path = Path(folder) / str(label) / f"{number}.png"
+            path.parent.mkdir(exist_ok=True)
+            Image.fromarray((255 - picture * 15.9375).astype("uint8")).save(path)
+        done = run_vit(ViTRunConfig.preset(preset, data=folder, **changes), context.device, progress=False)
+    metrics = done.metrics | dict(config=done.metrics["config"] | dict(data="digits, enlarged"))
+    return dict(metrics=metrics, history=done.history.rows)
+
+
+FEW = dict(steps=4, batch_size=4, n_heldout=4) # of a rehearsal
+SHORT = FEW | dict(preset="tiny", max_len=6)
+SMALL = dict(d_model=32, d_ff=64, n_heads=2, n_layers=2, vocab_size=40) # a base model of a rehearsal
+AGAIN = [(task, seed) for seed in (1, 2) for task in ("copy", "reverse", "sort")]
+
+STAGES = (
+    Stage("device", "the two ceilings: a large copy, and a bfloat16 product", (
+        Job("ceilings", measure_device, 0.3, dict(copied=2**31, size=8192, rounds=20), dict(copied=2**24, size=256, rounds=3)),
+    )),
+    Stage("copy_task", "the copy task at the paper's size, to exact copies", (
+        Job("copy, post-norm", copy_run, 4.5, dict(preset="base", recipe="post-norm", eval_every=500), SHORT),
+        Job("copy, longer warm-up", copy_run, 6.5, dict(preset="base", recipe="longer warm-up", eval_every=500), SHORT,
+            wanted=lambda context: none_exact(context, "post-norm")),
+        Job("copy, pre-norm", copy_run, 4.5, dict(preset="base", recipe="pre-norm", eval_every=500), SHORT,
+            wanted=lambda context: none_exact(context, "post-norm", "longer warm-up")),
+        *(Job(f"{task}, seed {seed}", copy_again, 4.5, dict(preset="base", task=task, seed=seed), SHORT, last=True) for task, seed in AGAIN),
+    )),
+    Stage("cuda_tests", "every cell marked `cuda`", tuple(
+        Job(path.stem, partial(run_cells, notebook=path.name), 0.7)
+        for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb")) if flagged_cells(path, "cuda")
+    )),
+    Stage("training_step", "a training step against `nn.Transformer`, eager and compiled", tuple(
+        Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
+        for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))
+    )),
+    Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(
+        Job(f"batch {batch}, beam {beam}{', compiled' if compiled else ''}", decoding_speed, 2.0 if compiled else 1.2,
+            dict(compiled=compiled, batch=batch, beam=beam, length=256, rounds=3), dict(batch=min(batch, 3), length=24, rounds=2, **SMALL),
+            needs=("transformers",))
+        for compiled in (False, True) for batch in (1, 32) for beam in (1, 4)
+    )),
+    Stage("family", "GPT, BERT, the captioner and ViT at their larger sizes", (
+        Job("gpt", gpt_run, 2.5, dict(preset="small", steps=1000), dict(preset="tiny", text=str(ROOT / "README.md"), **FEW)),
+        Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", tuning_steps=2, n_parts=2, n_labelled=4, **FEW)),
+        Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
+        Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
+            dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),
+    )),
+)
