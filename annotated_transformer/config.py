@@ -5,11 +5,12 @@
 # %% ../nbs/92_config.ipynb #configuration-and-clear-refusals-code-2
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 
 # %% auto #0
-__all__ = ['refusal', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'Config']
+__all__ = ['refusal', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'SpecialTokens',
+           'Config']
 
 # %% ../nbs/92_config.ipynb #refusal
 def refusal(name:str, # argument or option that is wrong
@@ -59,6 +60,20 @@ def check_width(name:str, # the argument
     "Refuse a tensor whose last axis has another size than `width`."
     if tensor.ndim == 0 or tensor.shape[-1] != width:
         raise refusal(name, tuple(tensor.shape), f'a last axis of {width_name} = {width}')
+
+# %% ../nbs/92_config.ipynb #specialtokens
+@dataclass(frozen=True)
+class SpecialTokens:
+    "Ids of the padding, beginning-of-sequence and end-of-sequence tokens; None where there is none."
+    pad_id: int|None = 0 # fills up short rows; never attended to, scored or generated
+    bos_id: int|None = 1 # begins every target; never generated
+    eos_id: int|None = 2 # ends a sequence
+
+    @classmethod
+    def of(cls, model): # a module, or anything else that may have a `config` with these ids
+        "Those of the model's configuration; the defaults where it has no such field."
+        config = getattr(model, 'config', None)
+        return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
 
 # %% ../nbs/92_config.ipynb #config
 class Config:
