@@ -16,6 +16,8 @@ def place(tmp_path):
     "A folder with all that make looks at, and no environment."
     for name in ("Makefile", "settings.ini", "setup.py", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
+    for name in ("annotated_transformer", "nbs", "docs", "tests"):
+        (tmp_path / name).mkdir()
     return tmp_path
 
 
@@ -34,7 +36,7 @@ def test_help_names_every_target(place):
 
 def test_copy_task_installs_the_core_only(place):
     fresh = make("-n", "copy-task", "ARGS=--steps 3", folder=place).stdout
-    assert "annotated-transformer copy-task --steps 3" in fresh
+    assert 'annotated-transformer" copy-task --steps 3' in fresh
     assert "pip" in fresh and "[dev" not in fresh
     assert "[dev" in make("-n", "test", folder=place).stdout
 
@@ -103,3 +105,81 @@ def test_a_python_that_will_not_do_is_refused(place, refuses, words, tried):
 def test_a_missing_python_is_named(place):
     done = make("copy-task", "PYTHON=no-such-python", folder=place)
     assert done.returncode and "no-such-python is not" in done.stderr
+
+
+MARK = ".made-by-make"
+
+
+def foreign(folder, name):
+    "A folder that make did not make, with something in it."
+    kept = folder / name / "work.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine", encoding="utf-8")
+    return kept
+
+
+def test_distclean_removes_the_environment_that_make_made(place):
+    assert make("core", f"PYTHON={stand_in(place)}", folder=place).returncode == 0
+    assert (place / ".venv" / MARK).exists()
+    assert make("distclean", folder=place).returncode == 0
+    assert not (place / ".venv").exists()
+
+
+@pytest.mark.parametrize("name", [".venv", "old/venv"])
+def test_distclean_leaves_a_folder_that_make_did_not_make(place, name):
+    kept = foreign(place, name)
+    done = make("distclean", f"VENV={name}", folder=place)
+    assert kept.read_text(encoding="utf-8") == "mine"
+    assert f"{name} is not removed" in done.stderr and f"{name}/{MARK}" in done.stderr
+
+
+def test_an_environment_that_was_there_is_used_and_stays(place):
+    python = stand_in(place)
+    kept = foreign(place, ".venv")
+    assert make("core", f"PYTHON={python}", folder=place).returncode == 0
+    make("distclean", folder=place)
+    assert kept.exists() and not (place / ".venv" / MARK).exists()
+
+
+def test_a_failed_environment_is_removed_only_if_make_made_it(place):
+    python = stand_in(place, "venv")
+    kept = foreign(place, "theirs")
+    for name in ("theirs", "own"):
+        done = make("core", f"PYTHON={python}", f"VENV={name}", folder=place)
+        assert done.returncode and "install its venv module" in done.stderr
+        assert ("left as it is" in done.stderr) == (name == "theirs")
+    assert kept.exists() and not (place / "own").exists()
+
+
+@pytest.mark.parametrize(
+    "value,words",
+    [
+        ("mine old/venv", "a blank in its name"),
+        ("mine ", "a blank in its name"),
+        ("", "is empty"),
+        *((name, "as part of a name") for name in ("*", "min?", "~/mine", "mine'", 'mine"', "mine:old", "-mine", "mine;old")),
+    ],
+)
+@pytest.mark.parametrize("target", ["distclean", "core"])
+def test_a_folder_that_make_cannot_handle_is_refused_first(place, target, value, words):
+    kept = [foreign(place, name) for name in ("mine", "old/venv", "mine old/venv", "build")]
+    for path in kept:
+        (path.parent / MARK).touch()
+    done = make(target, f"VENV={value}", f"PYTHON={stand_in(place)}", folder=place)
+    assert done.returncode and words in done.stderr and "nothing was done" in done.stderr
+    assert all(path.exists() for path in kept) and calls(place) == []
+
+
+def test_a_repository_in_a_folder_with_a_blank(place):
+    folder = place.parent / f"{place.name} b's"
+    shutil.copytree(place, folder)
+    assert make("core", f"PYTHON={stand_in(place)}", folder=folder).returncode == 0
+    assert (folder / ".venv" / MARK).exists()
+    assert make("distclean", folder=folder).returncode == 0
+    assert not (folder / ".venv").exists()
+
+
+def test_paths_are_quoted():
+    recipes = [line for line in TEXT.replace("\\\n", " ").splitlines() if line.startswith("\t")]
+    bare = [line for line in recipes if re.search(r"\$\((VENV|BIN|MARK|PYTHON)\)", re.sub(r'"[^"]*"', '""', line))]
+    assert recipes and not bare, bare
