@@ -1,8 +1,10 @@
 "What is committed: a changelog, a licence, nothing large, and no trace of the machine it was written on."
 
+import json
 import re
 
-from project import PACKAGE, ROOT, repository, settings
+import yaml
+from project import PACKAGE, ROOT, make, repository, settings
 
 LARGEST = 1_000_000  # bytes
 # someone's home, a package folder, a kernel's temporary file
@@ -53,3 +55,43 @@ def test_nothing_built_is_committed():
 def test_package_has_no_folders():
     "setup.py lists one package, so a folder in it would be left out of the wheel."
     assert {path.parent.name for path in repository() if path.parts[0] == PACKAGE.name} == {PACKAGE.name}
+
+
+def test_citation_says_what_settings_say():
+    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    expected = settings()
+    licence = {"apache2": "Apache-2.0"}[expected["license"]]
+    same = {
+        "cff-version": "1.2.0",
+        "title": expected["title"],
+        "version": expected["version"],
+        "license": licence,
+        "repository-code": expected["git_url"],
+        "authors": [{"name": expected["author"]}],
+        "keywords": expected["keywords"].split(),
+    }
+    assert {name: found[name] for name in same} == same
+    assert found["message"] and found["abstract"].rstrip(".") == expected["description"]
+
+
+def test_citation_names_the_paper():
+    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    assert paper["title"] == "Attention Is All You Need" and paper["year"] == 2017
+    assert "1706.03762" in paper["url"] and len(paper["authors"]) == 8
+    assert paper["authors"][0] == {"family-names": "Vaswani", "given-names": "Ashish"}
+
+
+def test_container_is_made_by_make():
+    found = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    program, *targets = found["postCreateCommand"].split()
+    helped = [line.split()[1] for line in make("help").stdout.splitlines()]
+    assert program == "make" and targets and set(targets) <= set(helped)
+    assert re.fullmatch(r"mcr\.microsoft\.com/devcontainers/python:3\.1[12]", found["image"])
+    assert {"ms-python.python", "ms-toolsai.jupyter"} <= set(found["customizations"]["vscode"]["extensions"])
+
+
+def test_notebooks_merge_with_the_driver_that_make_hooks_installs():
+    lines = (ROOT / ".gitattributes").read_text(encoding="utf-8").splitlines()
+    rules = {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith("#")}
+    assert "merge=nbdev-merge" in rules["*.ipynb"]
+    assert "merge.nbdev-merge.driver" in (ROOT / "nbs" / "git_hooks.py").read_text(encoding="utf-8")
