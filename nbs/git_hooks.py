@@ -7,6 +7,7 @@ a notebook (`.gitattributes`). The work is done by nbdev's tools.
 commit, needs an activated environment, and fails in a linked worktree. Saving in Jupyter changes nothing here either way:
 settings.ini says `jupyter_hooks = False`.
 """
+
 import json
 import os
 import re

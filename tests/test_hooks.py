@@ -13,7 +13,15 @@ import pytest
 import yaml
 from project import ROOT, settings
 
-FILES = ("settings.ini", "setup.py", "README.md", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "nbs/git_hooks.py")
+FILES = (
+    "settings.ini",
+    "setup.py",
+    "README.md",
+    ".gitattributes",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "nbs/git_hooks.py",
+)
 SUBJECT = "Don't drop what this side did"  # an apostrophe, which nbdev_merge hands to the shell
 
 
@@ -27,7 +35,12 @@ class Clone:
         mine = {name: value for name, value in os.environ.items() if not name.startswith(("GIT", "PYTHON"))}
         self.env = {
             **{name: value for name, value in mine.items() if name not in ("IN_TEST", "VIRTUAL_ENV", "SKIP")},
-            **dict(HOME=str(home), XDG_CONFIG_HOME=str(home), PRE_COMMIT_HOME=str(home / "pre-commit"), GIT_CONFIG_NOSYSTEM="1"),
+            **dict(
+                HOME=str(home),
+                XDG_CONFIG_HOME=str(home),
+                PRE_COMMIT_HOME=str(home / "pre-commit"),
+                GIT_CONFIG_NOSYSTEM="1",
+            ),
             **{f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
             "PATH": "/usr/local/bin:/usr/bin:/bin",  # no activated environment
             "http_proxy": "http://127.0.0.1:9",  # and no network
@@ -179,7 +192,9 @@ def test_what_is_not_staged_is_left_alone(clone):
     assert (clone.folder / clone.notebook).read_bytes() == before
 
 
-@pytest.mark.parametrize("text,words", [("<<<<<<< HEAD\n{}\n=======\n>>>>>>> b\n", "nbdev_fix"), ("[]", "is not a notebook")])
+@pytest.mark.parametrize(
+    "text,words", [("<<<<<<< HEAD\n{}\n=======\n>>>>>>> b\n", "nbdev_fix"), ("[]", "is not a notebook")]
+)
 def test_what_is_no_notebook_is_refused(clone, text, words):
     (clone.folder / clone.notebook).write_text(text, encoding="utf-8")
     done = clone.commit(check=False)

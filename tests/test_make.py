@@ -157,7 +157,10 @@ def test_a_failed_environment_is_removed_only_if_make_made_it(place):
         ("mine old/venv", "a blank in its name"),
         ("mine ", "a blank in its name"),
         ("", "is empty"),
-        *((name, "as part of a name") for name in ("*", "min?", "~/mine", "mine'", 'mine"', "mine:old", "-mine", "mine;old")),
+        *(
+            (name, "as part of a name")
+            for name in ("*", "min?", "~/mine", "mine'", 'mine"', "mine:old", "-mine", "mine;old")
+        ),
     ],
 )
 @pytest.mark.parametrize("target", ["distclean", "core"])
