@@ -17,9 +17,12 @@ from torch import nn
 from .config import Config, refusal
 
 # %% auto #0
-__all__ = ['save_model', 'load_model', 'count_parameters', 'describe_device', 'run_metrics', 'judged', 'Run', 'save_run']
+__all__ = ['FORMAT', 'save_model', 'load_model', 'count_parameters', 'describe_device', 'run_metrics', 'judged', 'Run',
+           'save_run']
 
 # %% ../nbs/94_runs.ipynb #save-model
+FORMAT = 2 # of model folders; it changes when names of parameters or options do
+
 def save_model(model:nn.Module, # with a `config`, to be saved
                folder, # made if it is not there
               ) -> Path: # the folder
@@ -27,14 +30,14 @@ def save_model(model:nn.Module, # with a `config`, to be saved
     from safetensors.torch import save_model as save_tensors # here, so that importing needs torch only
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    words = {'model': type(model).__name__, **model.config.to_dict()}
-    (folder/'config.json').write_text(json.dumps(words, indent=2) + '\n')
+    config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
+    (folder/'config.json').write_text(json.dumps(config, indent=2) + '\n')
     save_tensors(model, str(folder/'model.safetensors'))
     return folder
 
 # %% ../nbs/94_runs.ipynb #load-model
 def load_model(folder, # written by `save_model`
-               kind:type, # the model's class, for example `Transformer`
+               model_class:type, # for example `Transformer`
                device='cpu', # where to put it
               ) -> nn.Module: # in evaluation mode
     "Read a model back. Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
@@ -46,10 +49,13 @@ def load_model(folder, # written by `save_model`
             raise FileNotFoundError(f'{file} is missing; '
                                     'a model folder holds config.json and model.safetensors')
     try:
-        words = dict(json.loads(config.read_text()))
-        found = words.pop('model', kind.__name__)
-        if found != kind.__name__: raise refusal('model', found, f'a {kind.__name__}')
-        model = kind(kind.config_class.from_dict(words))
+        options = dict(json.loads(config.read_text()))
+        name, version = options.pop('model', model_class.__name__), options.pop('format', 1)
+        if version != FORMAT:
+            age = 'an older' if version == 1 else 'another'
+            raise refusal('format', version, f'{FORMAT}: {age} version of this library saved it')
+        if name != model_class.__name__: raise refusal('model', name, model_class.__name__)
+        model = model_class(model_class.config_class.from_dict(options))
         load_tensors(model, str(weights))
     except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
