@@ -234,7 +234,8 @@ def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
     "The weights behind each word and behind the end, without those of the class token."
     device = next(model.parameters()).device
     with recorded_attention(model.decoder) as records:
-        model(picture[None].to(device), pad([[model.config.bos_id, *ids_of(words)]]).to(device))
+        begun = pad([[model.config.bos_id, *ids_of(words)]])
+        model(picture[None].to(device), begun.to(device))
     layers = [calls[0][0, :, :, 1:] for name, calls in records.items() if 'cross_attention' in name]
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
     return torch.stack(layers).unflatten(-1, grid).cpu()

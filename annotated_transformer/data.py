@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from zlib import crc32
@@ -29,7 +29,7 @@ FIRST_SYMBOL = 3 # ids from here on mean something
 def pad(sequences:list, # of lists of ids, of any lengths
         pad_id:int|None=PAD, # what fills up; None: there is no such id
        ) -> Tensor: # B L, L the longest length
-    "Sequences as one rectangle, filled up on the right. Raises `ValueError` where no id can fill up."
+    "Sequences as one rectangle, filled up on the right; `ValueError` where no id can do so."
     longest = max(map(len, sequences), default=0)
     if pad_id is None and min(map(len, sequences), default=0) < longest:
         raise refusal('pad_id', pad_id, 'an id, because the sequences differ in length')
@@ -54,14 +54,13 @@ class Batch:
     @classmethod
     def from_pairs(cls, pairs:list, # of (source ids, target ids), without special tokens
                    special:SpecialTokens=SpecialTokens(), # those of the model
-                  ) -> Batch:
-        "Add BOS and EOS, shift and pad. Raises `ValueError` for pairs that `check_pairs` refuses."
+                  ) -> Batch: # of as many rows
+        "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
         check_pairs(pairs := list(pairs), special)
-        src, tgt_out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
+        src, out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
         tgt_in = [[special.bos_id, *tgt] for _, tgt in pairs]
-        return cls(*(pad(rows, special.pad_id) for rows in (src, tgt_in, tgt_out)), special)
-
-    def __len__(self) -> int: return len(self.src)
+        return cls(*(pad(rows, special.pad_id) for rows in (src, tgt_in, out)), special)
+    def __len__(self): return len(self.src)
     @property
     def inputs(self) -> tuple: return self.src, self.tgt_in # what the model is called with
     @property
@@ -71,16 +70,17 @@ class Batch:
     @cached_property
     def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
     def to(self, device) -> Batch: # torch.device or its name, the same batch there
-        moved = (x.to(device, non_blocking=True) for x in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(*moved, self.special)
+        tensors = self.src, self.tgt_in, self.tgt_out
+        return Batch(*(x.to(device, non_blocking=True) for x in tensors), self.special)
 
 # %% ../nbs/07_data.ipynb #check-pairs
 def check_pairs(pairs:list, # of (source ids, target ids)
-                special:SpecialTokens=SpecialTokens(), # three ids, which no sequence may contain
+                special:SpecialTokens=SpecialTokens(), # three ids, in no sequence
                ):
-    "Refuse no pairs, empty sources, and ids that are special, negative or no ints, with a `ValueError`."
+    "Refuse no pairs, empty sources and ids that are special, negative or no ints: `ValueError`."
     reserved = {special.pad_id, special.bos_id, special.eos_id}
-    if None in reserved or len(reserved) < 3: raise refusal('special', special, 'three different ids')
+    if None in reserved or len(reserved) < 3:
+        raise refusal('special', special, 'three different ids')
     if not pairs: raise refusal('pairs', pairs, 'at least one pair of id lists')
     for i, (src, tgt) in enumerate(pairs):
         for side, ids in (('source', src), ('target', tgt)):
@@ -90,7 +90,8 @@ def check_pairs(pairs:list, # of (source ids, target ids)
             if wrong: raise refusal(name, wrong.pop().__name__, 'ids of type int')
             if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
                 given = next(id for id in ids if id < 0 or id in reserved)
-                raise refusal(name, given, f'ids from 0 up without the special {sorted(reserved)}')
+                allowed = f'ids from 0 up without the special {sorted(reserved)}'
+                raise refusal(name, given, allowed)
         if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/07_data.ipynb #labelledbatch
@@ -99,8 +100,7 @@ class LabelledBatch:
     "Any inputs, and what the model should answer to them."
     inputs: tuple # of tensors: what the model is called with
     targets: Tensor # what its logits are compared with
-    _: KW_ONLY
-    pad_id: int|None = None # targets with this id do not count; None: all count
+    pad_id: int|None = field(default=None, kw_only=True) # does not count; None: all count
 
     def __len__(self) -> int: return len(self.targets)
     @cached_property
@@ -138,9 +138,10 @@ def padding_share(batches:Iterable, # of `Batch`, or of lists of pairs
     "The part of all places, of sources and of targets, that holds padding."
     places = tokens = 0
     for batch in batches:
-        sides = ([(ids != batch.pad_id).sum(1).tolist() for ids in (batch.src, batch.tgt_out)]
-                 if isinstance(batch, Batch) else [[len(ids) + 1 for ids in side] for side in zip(*batch)])
-        for lengths in sides: # with EOS
+        if isinstance(batch, Batch):
+            sides = [(ids != batch.pad_id).sum(1).tolist() for ids in (batch.src, batch.tgt_out)]
+        else: sides = [[len(ids) + 1 for ids in side] for side in zip(*batch)] # with EOS
+        for lengths in sides:
             places, tokens = places + len(lengths)*max(lengths), tokens + sum(lengths)
     if not places: raise refusal('batches', 'none', 'at least one batch')
     return 1 - tokens/places

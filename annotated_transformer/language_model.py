@@ -161,10 +161,10 @@ def windows(documents:list, # of lists of ids, each with EOS at its end
 def covering_windows(documents:list, # of lists of ids, each with EOS at its end
                      length:int, # tokens in a window, at least 2
                      batch_size:int=32, # windows in a batch
-                     special:SpecialTokens=SpecialTokens(), # those of the model; PAD is needed
+                     special:SpecialTokens=SpecialTokens(), # the model's, with a PAD
                     ) -> list: # of `LabelledBatch`, in which each token is a target once
     "Windows for a test, overlapping by half."
-    if special.pad_id is None: raise refusal('special', special, 'a pad_id, for places not asked for')
+    if special.pad_id is None: raise refusal('special', special, 'a pad_id, for what is not asked')
     inputs, targets, step = [], [], length // 2
     for ids in documents:
         for first in range(0, max(1, len(ids) - length + step), step):
@@ -173,7 +173,8 @@ def covering_windows(documents:list, # of lists of ids, each with EOS at its end
             targets.append(([special.pad_id]*told + ids[first + told:first + length]))
             inputs[-1] = inputs[-1][:len(targets[-1])]
     order = range(0, len(inputs), batch_size)
-    batches = [[pad(rows[i:i + batch_size], special.pad_id) for rows in (inputs, targets)] for i in order]
+    batches = [[pad(rows[i:i + batch_size], special.pad_id) for rows in (inputs, targets)]
+               for i in order]
     return [LabelledBatch((x,), y, pad_id=special.pad_id) for x, y in batches]
 
 # %% ../nbs/16b_language_model.ipynb #gptrunconfig
@@ -197,8 +198,8 @@ class GPTRunConfig(Config):
         self.gpt('abc'), self.training() # each checks its own part
 
     def gpt(self, alphabet:str) -> GPTConfig: # the architecture, for these characters
-        return GPTConfig.preset(self.model, vocab_size=len(Characters(alphabet)), alphabet=alphabet,
-                                pad_id=PAD, bos_id=EOS, eos_id=EOS)
+        special, size = dict(pad_id=PAD, bos_id=EOS, eos_id=EOS), len(Characters(alphabet))
+        return GPTConfig.preset(self.model, vocab_size=size, alphabet=alphabet, **special)
 
     def training(self) -> TrainConfig: # how it is trained
         return TrainConfig(steps=self.steps, seed=self.seed, weight_decay=self.weight_decay,
@@ -273,7 +274,8 @@ def run_gpt(config:GPTRunConfig=GPTRunConfig(), # what to do
     pairs = beginnings(held_out, config.n_heldout, length // 2)
     special = SpecialTokens.of(model)
     test = partial(evaluate, batches=covering_windows(parts[1], length, special=special))
-    history = train(model, windows(parts[0], length, config.batch_size, config.seed, special), config.training().replace(eval_every=eval_every), test if eval_every else None,
+    history = train(model, windows(parts[0], length, config.batch_size, config.seed, special),
+                    config.training().replace(eval_every=eval_every), test if eval_every else None,
                     progress=progress)
     found = dict(task='gpt', loss=test(model)['loss'], **found)
     start = time.perf_counter()

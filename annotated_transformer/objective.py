@@ -20,7 +20,7 @@ __all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'leas
 def smoothed_targets(targets:Tensor, # *batch, ids
                      vocab_size:int, # V
                      smoothing:float=0.0, # epsilon, probability
-                     pad_id:int|None=0, # gets nothing, its own rows are zero; None: all count
+                     pad_id:int|None=0, # gets nothing, its rows are 0; None: all count
                      dtype:torch.dtype=torch.float32, # of the result
                     ) -> Tensor: # *batch V, rows sum to 1, or to 0 where the target is PAD
     "The distribution the model should predict. Source: section 5.4. Differs: nothing is given to PAD."
@@ -37,7 +37,7 @@ def smoothed_targets(targets:Tensor, # *batch, ids
 def reference_cross_entropy(logits:Tensor, # *batch V
                             targets:Tensor, # *batch, ids
                             smoothing:float=0.0, # epsilon, probability
-                            pad_id:int|None=0, # places with this target cost nothing; None: all count
+                            pad_id:int|None=0, # such places cost nothing; None: all count
                            ) -> Tensor: # scalar, nats, summed over places
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)

@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .config import (Config, SpecialTokens, check_choice,
-                                          check_probabilities, check_seed, check_sizes, refusal)
+from .config import (
+    Config, SpecialTokens, check_choice, check_probabilities, check_seed, check_sizes, refusal)
 from .data import Batch
 from .objective import count_correct, cross_entropy, perplexity
 from .optimizer import SCHEDULES, build_optimizer, clip_gradients, set_learning_rate
@@ -98,11 +98,13 @@ def padding_of(model:nn.Module, # its configuration, if it has one, says what is
                batch:Batch, # or a `LabelledBatch` of tokens
               ) -> int|None: # the id of targets that do not count; None: all count
     "The padding on which model and batch agree. Raises `ValueError` where they do not."
-    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id # the model does not say
+    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id # it does not say
     special = SpecialTokens.of(model)
     if isinstance(batch, Batch) and batch.special != special:
-        raise refusal('special tokens of the batch', batch.special, f'{special}, those of the model')
-    pad_id = None if special.pad_id == special.eos_id else special.pad_id # an end has to be learnt
+        expected = f'{special}, those of the model'
+        raise refusal('special tokens of the batch', batch.special, expected)
+    ends = special.pad_id == special.eos_id # one id for both: an end has to be learnt
+    pad_id = None if ends else special.pad_id
     if batch.pad_id != pad_id:
         raise refusal('pad_id of the batch', batch.pad_id, f'{pad_id}, that of the model')
     return pad_id
@@ -112,7 +114,7 @@ def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source ids
                   batch:Batch, # or a `LabelledBatch`, on the model's device
                   label_smoothing:float=0.0, # probability
                  ) -> Tensor: # scalar, nats, summed over target tokens
-    "Cross-entropy of every target but padding, given the true ones before it. Source: section 5.4."
+    "Cross-entropy of all targets but padding, given the true ones before. Source: section 5.4."
     pad_id = padding_of(model, batch)
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
 
@@ -121,7 +123,8 @@ def label_loss(model:nn.Module, # (*inputs) -> logits of classes
                label_smoothing:float=0.0, # probability
               ) -> Tensor: # scalar, nats, summed over answers
     "Cross-entropy of class labels: there is no padding, class 0 counts as well."
-    if batch.pad_id is not None: raise refusal('pad_id of the batch', batch.pad_id, 'None: all labels count')
+    if batch.pad_id is not None:
+        raise refusal('pad_id of the batch', batch.pad_id, 'None: all labels count')
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/10_training.ipynb #train-step
@@ -133,7 +136,7 @@ def train_step(model:nn.Module, # in training mode
               ) -> tuple[Tensor, Tensor]: # mean loss per token in nats, gradient norm before clipping
     "One update of the weights from one or more batches."
     device = next(model.parameters()).device
-    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # nothing to predict costs nothing
+    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # if nothing is asked
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
@@ -186,7 +189,8 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
     model.eval()
     loss = correct = n_tokens = 0
     for batch in batches:
-        pad_id, n_tokens = None if labels else padding_of(model, batch), n_tokens + batch.n_tokens
+        pad_id = None if labels else padding_of(model, batch)
+        n_tokens += batch.n_tokens
         batch = batch.to(device)
         logits = model(*batch.inputs)
         loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
