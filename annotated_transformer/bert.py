@@ -131,7 +131,7 @@ def mask_tokens(ids:Tensor, # B L
     others = ordinary[torch.randint(len(ordinary), ids.shape, generator=generator)]
     inputs = torch.where(chosen & (fate < .8), config.mask_id, ids)
     inputs = torch.where(chosen & (fate >= .9), others, inputs)
-    return inputs, torch.where(chosen, ids, PAD)
+    return inputs, torch.where(chosen, ids, config.pad_id)
 
 # %% ../nbs/17_bert.ipynb #maskedlanguagemodel
 class MaskedLanguageModel(nn.Module):
@@ -160,9 +160,9 @@ def masked_batch(passages:list, # of (sentence, its neighbour or None)
                  generator:torch.Generator, # of what is hidden
                 ) -> LabelledBatch: # targets B L
     "Passages with some words hidden."
-    ids, segments = pack_all(passages, corpus.vocabulary)
+    ids, segments = pack_all(passages, corpus.vocabulary, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
-    return LabelledBatch((inputs, segments), targets, max(1, int((targets != PAD).sum())))
+    return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
 
 # %% ../nbs/17_bert.ipynb #sentenceclassifier
 class SentenceClassifier(nn.Module):

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .config import (Config, check_choice, check_probabilities, check_sizes,
-                                          refusal)
+from .config import (Config, SpecialTokens, check_choice,
+                                          check_probabilities, check_sizes, refusal)
 from .copy_task import exact_match
-from .data import BOS, EOS, FIRST_SYMBOL, LabelledBatch, pad
+from .data import FIRST_SYMBOL, LabelledBatch, check_pairs, pad
 from .decoding import Decoded, greedy_decode
 from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
 from .images import LabelledImages, digits, jittered, split
@@ -150,12 +150,15 @@ def strips(data:LabelledImages, # of digits
 
 # %% ../nbs/19_captioning.ipynb #caption-batch
 def caption_batch(pairs:list, # of (strip, words)
+                  special:SpecialTokens=SpecialTokens(), # those of the model
                  ) -> LabelledBatch:
     "Pictures and words for the model, and the words that it should write."
     captions = [ids_of(words) for _, words in pairs]
+    check_pairs([(ids, ids) for ids in captions], special) # none of them may be special
     images = torch.stack([strip.picture for strip, _ in pairs])
-    tgt_in, tgt_out = pad([[BOS, *ids] for ids in captions]), pad([[*ids, EOS] for ids in captions])
-    return LabelledBatch((images, tgt_in), tgt_out, sum(len(ids) + 1 for ids in captions))
+    tgt_in = pad([[special.bos_id, *ids] for ids in captions], special.pad_id)
+    tgt_out = pad([[*ids, special.eos_id] for ids in captions], special.pad_id)
+    return LabelledBatch((images, tgt_in), tgt_out, pad_id=special.pad_id)
 
 # %% ../nbs/19_captioning.ipynb #captioningrunconfig
 @dataclass(frozen=True)
@@ -231,7 +234,8 @@ def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
     "The weights behind each word and behind the end, without those of the class token."
     device = next(model.parameters()).device
     with recorded_attention(model.decoder) as records:
-        model(picture[None].to(device), pad([[BOS, *ids_of(words)]]).to(device))
+        begun = pad([[model.config.bos_id, *ids_of(words)]])
+        model(picture[None].to(device), begun.to(device))
     layers = [calls[0][0, :, :, 1:] for name, calls in records.items() if 'cross_attention' in name]
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
     return torch.stack(layers).unflatten(-1, grid).cpu()
@@ -275,7 +279,7 @@ def run_captioning(config:CaptioningRunConfig=CaptioningRunConfig(), # what to d
     sizes = config.captioner().width, config.most
     pairs = next(strips(data, judge, config.n_heldout, *sizes))
     some = strips(data, learn, config.batch_size, *sizes, config.seed, jittered)
-    batches = map(caption_batch, some)
+    batches = (caption_batch(made, SpecialTokens.of(model)) for made in some)
     def measure(model):
         return dict(exact_match=exact_match(write_captions(model, pairs[:200]), pairs[:200]))
     history = train(model, batches, config.training().replace(eval_every=eval_every),

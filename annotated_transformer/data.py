@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
-from .config import check_choice, check_sizes, refusal
+from .config import SpecialTokens, check_choice, check_sizes, refusal
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'TASKS', 'pad', 'Batch', 'check_pairs', 'LabelledBatch', 'pair_length',
-           'token_batches', 'padding_share', 'is_held_out', 'synthetic_pairs', 'stream_batches']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'TASKS', 'pad', 'count_targets', 'Batch', 'check_pairs', 'LabelledBatch',
+           'pair_length', 'token_batches', 'padding_share', 'is_held_out', 'synthetic_pairs', 'stream_batches']
 
 # %% ../nbs/07_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -26,12 +27,20 @@ FIRST_SYMBOL = 3 # ids from here on mean something
 
 # %% ../nbs/07_data.ipynb #pad
 def pad(sequences:list, # of lists of ids, of any lengths
-        pad_id:int=PAD, # what fills up
+        pad_id:int|None=PAD, # what fills up; None: there is no such id
        ) -> Tensor: # B L, L the longest length
-    "Sequences as one rectangle, filled up on the right."
+    "Sequences as one rectangle, filled up on the right; `ValueError` where no id can do so."
     longest = max(map(len, sequences), default=0)
+    if pad_id is None and min(map(len, sequences), default=0) < longest:
+        raise refusal('pad_id', pad_id, 'an id, because the sequences differ in length')
     filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
     return torch.tensor(filled, dtype=torch.long)
+
+def count_targets(targets:Tensor, # *batch, ids or labels
+                  pad_id:int|None=PAD, # does not count; None: all count
+                 ) -> int: # targets
+    "How many targets there are without the padding."
+    return targets.numel() if pad_id is None else int((targets != pad_id).sum())
 
 # %% ../nbs/07_data.ipynb #batch
 @dataclass(frozen=True)
@@ -40,36 +49,38 @@ class Batch:
     src: Tensor # B S, ids and EOS
     tgt_in: Tensor # B T, BOS and ids: what the decoder reads
     tgt_out: Tensor # B T, ids and EOS: what it should predict
-    n_tokens: int # predicted tokens, padding not counted
+    special: SpecialTokens = SpecialTokens() # the ids of PAD, BOS and EOS in it
 
     @classmethod
     def from_pairs(cls, pairs:list, # of (source ids, target ids), without special tokens
-                  ) -> Batch:
-        "Add BOS and EOS, shift and pad. Raises `ValueError` for empty sources and PAD in a sequence."
-        pairs = list(pairs)
-        check_pairs(pairs)
-        return cls(src=pad([[*src, EOS] for src, _ in pairs]),
-                   tgt_in=pad([[BOS, *tgt] for _, tgt in pairs]),
-                   tgt_out=pad([[*tgt, EOS] for _, tgt in pairs]),
-                   n_tokens=sum(len(tgt) + 1 for _, tgt in pairs))
-
-    def __len__(self) -> int: return len(self.src)
-
+                   special:SpecialTokens=SpecialTokens(), # those of the model
+                  ) -> Batch: # of as many rows
+        "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
+        check_pairs(pairs := list(pairs), special)
+        src, out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
+        tgt_in = [[special.bos_id, *tgt] for _, tgt in pairs]
+        return cls(*(pad(rows, special.pad_id) for rows in (src, tgt_in, out)), special)
+    def __len__(self): return len(self.src)
     @property
     def inputs(self) -> tuple: return self.src, self.tgt_in # what the model is called with
-
     @property
     def targets(self) -> Tensor: return self.tgt_out # what its logits are compared with
-
-    def to(self, device) -> Batch: # torch.device or its name
-        "The same batch on another device."
-        moved = (x.to(device, non_blocking=True) for x in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(*moved, self.n_tokens)
+    @property
+    def pad_id(self) -> int: return self.special.pad_id # of targets that do not count
+    @cached_property
+    def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
+    def to(self, device) -> Batch: # torch.device or its name, the same batch there
+        tensors = self.src, self.tgt_in, self.tgt_out
+        return Batch(*(x.to(device, non_blocking=True) for x in tensors), self.special)
 
 # %% ../nbs/07_data.ipynb #check-pairs
 def check_pairs(pairs:list, # of (source ids, target ids)
+                special:SpecialTokens=SpecialTokens(), # three ids, in no sequence
                ):
-    "Refuse no pairs, empty sources, and ids other than ints from `FIRST_SYMBOL`, with a `ValueError`."
+    "Refuse no pairs, empty sources and ids that are special, negative or no ints: `ValueError`."
+    reserved = {special.pad_id, special.bos_id, special.eos_id}
+    if None in reserved or len(reserved) < 3:
+        raise refusal('special', special, 'three different ids')
     if not pairs: raise refusal('pairs', pairs, 'at least one pair of id lists')
     for i, (src, tgt) in enumerate(pairs):
         for side, ids in (('source', src), ('target', tgt)):
@@ -77,7 +88,10 @@ def check_pairs(pairs:list, # of (source ids, target ids)
             if not isinstance(ids, (list, tuple)): raise refusal(name, type(ids).__name__, 'a list of ids')
             wrong = set(map(type, ids)) - {int} # not in a loop, because this runs for every batch
             if wrong: raise refusal(name, wrong.pop().__name__, 'ids of type int')
-            if ids and min(ids) < FIRST_SYMBOL: raise refusal(name, min(ids), f'ids from {FIRST_SYMBOL} up')
+            if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
+                given = next(id for id in ids if id < 0 or id in reserved)
+                allowed = f'ids from 0 up without the special {sorted(reserved)}'
+                raise refusal(name, given, allowed)
         if not src: raise refusal(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/07_data.ipynb #labelledbatch
@@ -86,15 +100,15 @@ class LabelledBatch:
     "Any inputs, and what the model should answer to them."
     inputs: tuple # of tensors: what the model is called with
     targets: Tensor # what its logits are compared with
-    n_tokens: int # answers that count
+    pad_id: int|None = field(default=None, kw_only=True) # does not count; None: all count
 
     def __len__(self) -> int: return len(self.targets)
-
-    def to(self, device) -> LabelledBatch: # torch.device or its name
-        "The same batch on another device."
+    @cached_property
+    def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
+    def to(self, device) -> LabelledBatch: # torch.device or its name, the same batch there
         inputs, targets = ([x.to(device, non_blocking=True) for x in group]
                            for group in (self.inputs, [self.targets]))
-        return LabelledBatch(tuple(inputs), *targets, self.n_tokens)
+        return LabelledBatch(tuple(inputs), *targets, pad_id=self.pad_id)
 
 # %% ../nbs/07_data.ipynb #pair-length
 def pair_length(pair, # (source ids, target ids)
@@ -119,13 +133,17 @@ def token_batches(pairs:list, # of (source ids, target ids)
     yield from shuffled.sample(batches, len(batches))
 
 # %% ../nbs/07_data.ipynb #padding-share
-def padding_share(batches:Iterable, # of lists of pairs
+def padding_share(batches:Iterable, # of `Batch`, or of lists of pairs
                  ) -> float: # 0 to 1
-    "The part of all source places that holds padding."
+    "The part of all places, of sources and of targets, that holds padding."
     places = tokens = 0
-    for pairs in batches:
-        lengths = [len(src) + 1 for src, _ in pairs]
-        places, tokens = places + len(lengths)*max(lengths), tokens + sum(lengths)
+    for batch in batches:
+        if isinstance(batch, Batch):
+            sides = [(ids != batch.pad_id).sum(1).tolist() for ids in (batch.src, batch.tgt_out)]
+        else: sides = [[len(ids) + 1 for ids in side] for side in zip(*batch)] # with EOS
+        for lengths in sides:
+            places, tokens = places + len(lengths)*max(lengths), tokens + sum(lengths)
+    if not places: raise refusal('batches', 'none', 'at least one batch')
     return 1 - tokens/places
 
 # %% ../nbs/07_data.ipynb #three-tasks-code
@@ -164,8 +182,9 @@ def synthetic_pairs(task:str='copy', # see `TASKS`
 # %% ../nbs/07_data.ipynb #stream-batches
 def stream_batches(pairs:Iterable, # of (source ids, target ids), may be endless
                    batch_size:int, # pairs in a batch
+                   special:SpecialTokens=SpecialTokens(), # those of the model
                   ) -> Iterator[Batch]:
     "Batches of `batch_size` pairs in the order in which they come; the last may be smaller."
     check_sizes(batch_size=batch_size)
     pairs = iter(pairs)
-    while chunk := list(islice(pairs, batch_size)): yield Batch.from_pairs(chunk)
+    while chunk := list(islice(pairs, batch_size)): yield Batch.from_pairs(chunk, special)

@@ -148,4 +148,4 @@ def image_batches(data:LabelledImages, # all pictures
             queue = torch.cat([queue, numbers[again]])
         now, queue = queue[:batch_size], queue[batch_size:]
         images = change(data.images[now], generator)
-        yield LabelledBatch((images,), data.labels[now], batch_size)
+        yield LabelledBatch((images,), data.labels[now])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from .config import Config, check_sizes, refusal
+from .config import Config, SpecialTokens, check_sizes, refusal
 from .data import EOS, FIRST_SYMBOL, PAD, LabelledBatch, pad
 from .decoding import greedy_decode
 from .gpt import GPT, GPTConfig
@@ -145,33 +145,37 @@ def windows(documents:list, # of lists of ids, each with EOS at its end
             length:int, # tokens in a window
             batch_size:int, # windows in a batch
             seed:int=0, # of where they begin
+            special:SpecialTokens=SpecialTokens(), # those of the model
            ) -> Iterator[LabelledBatch]: # without end
     "Random windows of all documents, strung together. Raises `ValueError` for too few tokens."
-    text = torch.tensor([EOS] + [i for ids in documents for i in ids])
+    text = torch.tensor([special.eos_id] + [i for ids in documents for i in ids])
     if len(text) <= length:
         raise refusal('documents', len(text), f'more than length = {length} tokens')
     numbers = torch.Generator().manual_seed(seed)
     views = text.unfold(0, length + 1, 1) # every window, none of them copied
     while True:
         some = views[torch.randint(len(views), (batch_size,), generator=numbers)]
-        yield LabelledBatch((some[:, :-1],), some[:, 1:], batch_size*length)
+        yield LabelledBatch((some[:, :-1],), some[:, 1:], pad_id=special.pad_id)
 
 # %% ../nbs/16b_language_model.ipynb #covering-windows
 def covering_windows(documents:list, # of lists of ids, each with EOS at its end
                      length:int, # tokens in a window, at least 2
                      batch_size:int=32, # windows in a batch
+                     special:SpecialTokens=SpecialTokens(), # the model's, with a PAD
                     ) -> list: # of `LabelledBatch`, in which each token is a target once
     "Windows for a test, overlapping by half."
+    if special.pad_id is None: raise refusal('special', special, 'a pad_id, for what is not asked')
     inputs, targets, step = [], [], length // 2
     for ids in documents:
         for first in range(0, max(1, len(ids) - length + step), step):
             told = 0 if first == 0 else length - step # targets of the window before
-            inputs.append(([EOS] + ids)[first:first + length])
-            targets.append(([PAD]*told + ids[first + told:first + length]))
+            inputs.append(([special.eos_id] + ids)[first:first + length])
+            targets.append(([special.pad_id]*told + ids[first + told:first + length]))
             inputs[-1] = inputs[-1][:len(targets[-1])]
     order = range(0, len(inputs), batch_size)
-    batches = [(pad(inputs[i:i + batch_size]), pad(targets[i:i + batch_size])) for i in order]
-    return [LabelledBatch((x,), y, int((y != PAD).sum())) for x, y in batches]
+    batches = [[pad(rows[i:i + batch_size], special.pad_id) for rows in (inputs, targets)]
+               for i in order]
+    return [LabelledBatch((x,), y, pad_id=special.pad_id) for x, y in batches]
 
 # %% ../nbs/16b_language_model.ipynb #gptrunconfig
 @dataclass(frozen=True)
@@ -194,7 +198,8 @@ class GPTRunConfig(Config):
         self.gpt('abc'), self.training() # each checks its own part
 
     def gpt(self, alphabet:str) -> GPTConfig: # the architecture, for these characters
-        return GPTConfig.preset(self.model, vocab_size=len(Characters(alphabet)), alphabet=alphabet)
+        special, size = dict(pad_id=PAD, bos_id=EOS, eos_id=EOS), len(Characters(alphabet))
+        return GPTConfig.preset(self.model, vocab_size=size, alphabet=alphabet, **special)
 
     def training(self) -> TrainConfig: # how it is trained
         return TrainConfig(steps=self.steps, seed=self.seed, weight_decay=self.weight_decay,
@@ -267,8 +272,9 @@ def run_gpt(config:GPTRunConfig=GPTRunConfig(), # what to do
     model = GPT(config.gpt(characters.alphabet)).to(device)
     length = model.config.max_len
     pairs = beginnings(held_out, config.n_heldout, length // 2)
-    test = partial(evaluate, batches=covering_windows(parts[1], length))
-    history = train(model, windows(parts[0], length, config.batch_size, config.seed),
+    special = SpecialTokens.of(model)
+    test = partial(evaluate, batches=covering_windows(parts[1], length, special=special))
+    history = train(model, windows(parts[0], length, config.batch_size, config.seed, special),
                     config.training().replace(eval_every=eval_every), test if eval_every else None,
                     progress=progress)
     found = dict(task='gpt', loss=test(model)['loss'], **found)

@@ -20,13 +20,16 @@ __all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'leas
 def smoothed_targets(targets:Tensor, # *batch, ids
                      vocab_size:int, # V
                      smoothing:float=0.0, # epsilon, probability
-                     pad_id:int=0, # gets no probability; its own rows are zero
+                     pad_id:int|None=0, # gets nothing, its rows are 0; None: all count
                      dtype:torch.dtype=torch.float32, # of the result
                     ) -> Tensor: # *batch V, rows sum to 1, or to 0 where the target is PAD
     "The distribution the model should predict. Source: section 5.4. Differs: nothing is given to PAD."
     check_probabilities(smoothing=smoothing)
-    if not 0 <= pad_id < vocab_size: raise refusal('pad_id', pad_id, f'an id from 0 to {vocab_size - 1}')
-    wanted = (1 - smoothing)*F.one_hot(targets, vocab_size).to(dtype) + smoothing/(vocab_size - 1)
+    if pad_id is not None and not 0 <= pad_id < vocab_size:
+        raise refusal('pad_id', pad_id, f'an id from 0 to {vocab_size - 1}')
+    n_others = vocab_size - (pad_id is not None)
+    wanted = (1 - smoothing)*F.one_hot(targets, vocab_size).to(dtype) + smoothing/n_others
+    if pad_id is None: return wanted
     wanted[..., pad_id] = 0
     return wanted * (targets != pad_id)[..., None]
 
@@ -34,7 +37,7 @@ def smoothed_targets(targets:Tensor, # *batch, ids
 def reference_cross_entropy(logits:Tensor, # *batch V
                             targets:Tensor, # *batch, ids
                             smoothing:float=0.0, # epsilon, probability
-                            pad_id:int=0, # places with this target cost nothing
+                            pad_id:int|None=0, # such places cost nothing; None: all count
                            ) -> Tensor: # scalar, nats, summed over places
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)

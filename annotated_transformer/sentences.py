@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import check_sizes, refusal
-from .data import LabelledBatch, pad
+from .data import PAD, LabelledBatch, pad
 from .language_model import language_reference
 from .training import TrainConfig, label_loss, train
 
@@ -121,10 +121,11 @@ def pack(first:str, # a sentence: words with spaces between
 
 def pack_all(passages:list, # of (sentence, its neighbour or None)
              vocabulary:dict, # word -> id
+             pad_id:int=PAD, # what fills up, of the model
             ) -> tuple[Tensor, Tensor]: # ids and segments, B L each
     "Several at once, padded."
     ids, segments = zip(*(pack(*passage, vocabulary) for passage in passages))
-    return pad(ids), pad(segments)
+    return pad(ids, pad_id), pad(segments)
 
 def labelled_batch(sentences:list, # of (sentence, part)
                    corpus:Corpus, # for its vocabulary and parts
@@ -132,7 +133,7 @@ def labelled_batch(sentences:list, # of (sentence, part)
     "Sentences, and the numbers of their parts."
     inputs = pack_all([(sentence, None) for sentence, _ in sentences], corpus.vocabulary)
     targets = torch.tensor([corpus.parts.index(part) for _, part in sentences])
-    return LabelledBatch(inputs, targets, len(sentences))
+    return LabelledBatch(inputs, targets)
 
 # %% ../nbs/16c_sentences.ipynb #shuffled
 def shuffled(items:list, # of anything

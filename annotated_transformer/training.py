@@ -17,15 +17,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .config import (Config, check_choice, check_probabilities, check_seed,
-                                          check_sizes, refusal)
+from .config import (
+    Config, SpecialTokens, check_choice, check_probabilities, check_seed, check_sizes, refusal)
 from .data import Batch
 from .objective import count_correct, cross_entropy, perplexity
 from .optimizer import SCHEDULES, build_optimizer, clip_gradients, set_learning_rate
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'sequence_loss', 'label_loss',
-           'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar', 'check_finite', 'train']
+__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'padding_of', 'sequence_loss',
+           'label_loss', 'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar', 'check_finite', 'train']
 
 # %% ../nbs/10_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None} # auto: bf16 on CUDA
@@ -93,19 +93,38 @@ def autocast(device:torch.device, # where the model is
     dtype = PRECISIONS[precision] or (torch.bfloat16 if device.type == 'cuda' else torch.float32)
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
+# %% ../nbs/10_training.ipynb #padding-of
+def padding_of(model:nn.Module, # its configuration, if it has one, says what is padding
+               batch:Batch, # or a `LabelledBatch` of tokens
+              ) -> int|None: # the id of targets that do not count; None: all count
+    "The padding on which model and batch agree. Raises `ValueError` where they do not."
+    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id # it does not say
+    special = SpecialTokens.of(model)
+    if isinstance(batch, Batch) and batch.special != special:
+        expected = f'{special}, those of the model'
+        raise refusal('special tokens of the batch', batch.special, expected)
+    ends = special.pad_id == special.eos_id # one id for both: an end has to be learnt
+    pad_id = None if ends else special.pad_id
+    if batch.pad_id != pad_id:
+        raise refusal('pad_id of the batch', batch.pad_id, f'{pad_id}, that of the model')
+    return pad_id
+
 # %% ../nbs/10_training.ipynb #sequence-loss
 def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source ids, target ids)
                   batch:Batch, # or a `LabelledBatch`, on the model's device
                   label_smoothing:float=0.0, # probability
                  ) -> Tensor: # scalar, nats, summed over target tokens
-    "Cross-entropy of every target token, given the true ones before it. Source: section 5.4."
-    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing)
+    "Cross-entropy of all targets but padding, given the true ones before. Source: section 5.4."
+    pad_id = padding_of(model, batch)
+    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
 
 def label_loss(model:nn.Module, # (*inputs) -> logits of classes
                batch:Batch, # a `LabelledBatch`, on the model's device
                label_smoothing:float=0.0, # probability
               ) -> Tensor: # scalar, nats, summed over answers
     "Cross-entropy of class labels: there is no padding, class 0 counts as well."
+    if batch.pad_id is not None:
+        raise refusal('pad_id of the batch', batch.pad_id, 'None: all labels count')
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/10_training.ipynb #train-step
@@ -117,7 +136,7 @@ def train_step(model:nn.Module, # in training mode
               ) -> tuple[Tensor, Tensor]: # mean loss per token in nats, gradient norm before clipping
     "One update of the weights from one or more batches."
     device = next(model.parameters()).device
-    n_tokens = sum(batch.n_tokens for batch in batches)
+    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # if nothing is asked
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
@@ -163,18 +182,19 @@ class History:
 @torch.no_grad()
 def evaluate(model:nn.Module, # (*inputs) -> logits
              batches:Iterable, # of `Batch` or `LabelledBatch`, finite
-             pad_id:int|None=0, # places with this target do not count; None: all count
+             labels:bool=False, # targets are labels, which all count, as in `label_loss`
             ) -> dict: # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device, mode = next(model.parameters()).device, model.training
     model.eval()
     loss = correct = n_tokens = 0
     for batch in batches:
+        pad_id = None if labels else padding_of(model, batch)
+        n_tokens += batch.n_tokens
         batch = batch.to(device)
         logits = model(*batch.inputs)
         loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
         correct += count_correct(logits, batch.targets, pad_id)
-        n_tokens += batch.n_tokens
     model.train(mode)
     if not n_tokens: raise refusal('batches', 'none', 'at least one batch')
     return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
