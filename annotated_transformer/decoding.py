@@ -42,13 +42,13 @@ class Hypotheses:
 class Uncached(nn.Module):
     "A model without a cache: next-token logits, recomputed from the whole prefix."
     def __init__(self,
-                 model:nn.Module, # with `encode`, `decode`, `logits`; or a decoder alone: ids to logits
+                 model:nn.Module, # with `encode`, `decode`, `logits`; or ids to logits
                 ):
         super().__init__()
         self.model, self.config = model, getattr(model, 'config', None)
 
     def prefill(self, src, max_len, beam_size=1, bos_id=None): # B S -> logits B V, `Prefixes`
-        if not hasattr(self.model, 'encode'): cache = Prefixes(src[:, None], None) # the prompt
+        if not hasattr(self.model, 'encode'): cache = Prefixes(src[:, None], None) # a prompt
         else:
             special = SpecialTokens.of(self)
             bos_id = special.bos_id if bos_id is None else bos_id
@@ -66,7 +66,8 @@ class Uncached(nn.Module):
         ids, width = cache.ids.flatten(0, 1), cache.ids.shape[1]
         if cache.encoded is None: return self.model(ids)[:, -1].unflatten(0, (-1, width))
         encoded = [x if x is None else x.repeat_interleave(width, 0) for x in cache.encoded]
-        return self.model.logits(self.model.decode(ids, *encoded)[:, -1]).unflatten(0, (-1, width))
+        hidden = self.model.decode(ids, *encoded)[:, -1]
+        return self.model.logits(hidden).unflatten(0, (-1, width))
 
 # %% ../nbs/11_decoding.ipynb #prefixes
 @dataclass
@@ -75,7 +76,7 @@ class Prefixes:
     ids: Tensor # B W T, all tokens so far of W hypotheses
     encoded: tuple|None # what `encode` returned, where there is a source
 
-    def reorder(self, beam_idx:Tensor): # B W, back-pointers: the hypothesis that each new one continues
+    def reorder(self, beam_idx:Tensor): # B W, back-pointers: whom each hypothesis continues
         self.ids = gather_beams(self.ids, beam_idx)
 
 def gather_beams(x:Tensor, # B N or B N T
@@ -89,7 +90,7 @@ def max_lengths(src:Tensor, # B S, source ids; or B *, sources of another kind
                 max_len:int|None, # the same for all; None: each row's own length + 50
                 special:SpecialTokens, # PAD is not counted
                ) -> Tensor: # B, tokens with EOS
-    "How long answers may be. Raises `ValueError` for a source without a token. Source: section 6.1."
+    "How long answers may be. Raises `ValueError` for an empty source. Source: section 6.1."
     if max_len is not None: check_sizes(max_len=max_len)
     if max_len is not None and src.ndim > 2 and len(src): # pictures, of which none is padding
         return torch.full((len(src),), max_len, device=src.device)
@@ -166,7 +167,7 @@ def generate_ids(model:nn.Module, # an encoder-decoder
                  batch_size:int=500, # sources decoded together
                  decode:Callable=greedy_decode, # or another, with its options, by `partial`
                 ) -> list: # of lists of ids, one per source, without special tokens
-    "What the model generates for each source, in evaluation mode. Raises `ValueError` for bad sources."
+    "What the model generates for each source. Raises `ValueError` for bad sources."
     pairs = [(source, []) for source in sources]
     check_pairs(pairs) # all of them, before any work is done
     check_default_special_tokens(model)

@@ -149,7 +149,7 @@ class LearnedPositions(NoPositions):
 
 # %% ../nbs/05_embeddings.ipynb #rotarypositions
 class RotaryEmbedding(SinusoidalPositions):
-    "Rotate queries and keys by their position. Source: Su et al. 2021. Differs: not in the paper."
+    "Rotate queries and keys by position. Source: Su et al. 2021. Differs: not in the paper."
     def __init__(self,
                  d_model:int, # not used
                  max_len:int, # rows kept ready; longer sequences work too
@@ -162,13 +162,18 @@ class RotaryEmbedding(SinusoidalPositions):
            ) -> Tensor: # B L D, unchanged
         return x
 
-    def rotate(self, heads:Tensor, # B H L Dk, queries or keys
+    def rotate(self, query:Tensor, # B H L Dk
+               key:Tensor, # B H L Dk
                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
-              ) -> Tensor: # B H L Dk
+              ) -> tuple[Tensor, Tensor]: # B H L Dk each
         "Each pair of components, rotated by position times frequency."
-        sine, cosine = self.rows(heads.shape[2], positions).unflatten(-1, (-1, 2)).unbind(-1) # L Dk/2 each
-        even, odd = heads.unflatten(-1, (-1, 2)).unbind(-1) # B H L Dk/2 each
-        return torch.stack([even*cosine - odd*sine, even*sine + odd*cosine], dim=-1).flatten(-2)
+        rows = self.rows(query.shape[2], positions).unflatten(-1, (-1, 2)) # L Dk/2 2
+        sine, cosine = rows.unbind(-1) # L Dk/2 each
+        def rotated(x):
+            even, odd = x.unflatten(-1, (-1, 2)).unbind(-1) # B H L Dk/2 each
+            pairs = even*cosine - odd*sine, even*sine + odd*cosine
+            return torch.stack(pairs, dim=-1).flatten(-2)
+        return rotated(query), rotated(key)
 
 # %% ../nbs/05_embeddings.ipynb #rotary-positions-code-4
 POSITIONS = {'sinusoidal': SinusoidalPositions, 'learned': LearnedPositions,

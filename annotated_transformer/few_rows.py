@@ -78,7 +78,12 @@ class Compiled(nn.Module):
                 ):
         super().__init__()
         self.model, self.config = model, model.config
-        self.decode_step = torch.compile(model.decode_step, mode=mode)
+        undecorated = type(model).decode_step.__wrapped__ # inference mode has to begin outside
+        self.step = torch.compile(undecorated, mode=mode)
 
     def prefill(self, src, max_len, beam_size=1, bos_id=None): # B S -> logits B V, cache
         return self.model.prefill(src, max_len, beam_size, bos_id, static=True)
+
+    @torch.inference_mode()
+    def decode_step(self, ids, cache): # B W -> logits B W V
+        return self.step(self.model, ids, cache)

@@ -70,11 +70,11 @@ class GPT(nn.Module):
         if cache is not None: positions, mask = cache.advance(ids.shape[1])
         return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
-    def logits(self, hidden): return self.embed.embedding.logits(hidden) # *batch D -> *batch V
+    def logits(self, hidden): return self.embed.embedding.logits(hidden) # B T D -> B T V
 
     @torch.inference_mode()
-    def prefill(self, prompt, max_len, beam_size=1, bos_id=None, static=False): # B S -> B V, cache
-        cache = prompt_cache(self, prompt, max_len, beam_size, static) # a prompt needs no BOS
+    def prefill(self, prompt, max_len, beam_size=1, bos_id=None, static=False): # -> B V, cache
+        cache = prompt_cache(self, prompt, max_len, beam_size, static) # and no BOS is read
         return self.logits(self.hidden(prompt, cache)[:, -1]), cache
 
     @torch.inference_mode()

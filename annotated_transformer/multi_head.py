@@ -86,19 +86,20 @@ def attend(query:Tensor, # *batch Q Dk
            value:Tensor, # *batch K Dv
            mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
            dropout:float=0.0, # probability of dropping a weight, now
-           attention:Attention=fused_attention, # implementation, where no weights are needed
+           attention:Attention=fused_attention, # implementation, if no weights are needed
            need_weights:bool=False, # return the weights as well
           ) -> tuple[Tensor, Tensor|None]: # *batch Q Dv, and *batch Q K on request
     "Attention and, on request, its weights as they are before dropout."
     if not need_weights:
-        return scaled_dot_product_attention(query, key, value, mask, dropout, attention), None
+        out = scaled_dot_product_attention(query, key, value, mask, dropout, attention)
+        return out, None
     check_attention(query, key, value, mask)
     weights = attention_weights(query, key, mask)
     return F.dropout(weights, dropout) @ value, weights
 
 # %% ../nbs/03_multi_head.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
-    "H attention heads, concatenated. Source: section 3.2.2. Differs: optional biases, weight dropout."
+    "H attention heads, concatenated. Source: 3.2.2. Differs: optional biases, weight dropout."
     def __init__(self, d_model:int, # D, width of inputs and output
                  n_heads:int, # H
                  d_k:int|None=None, # width of a query or key; None means D/H
@@ -115,19 +116,19 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(n_heads*self.qkv_proj.d_v, d_model, bias=bias)
 
     def forward(self, x:Tensor, # B Q D
-                memory:Tensor|tuple|None=None, # B K D, or its keys and values; None: x itself
+                memory:Tensor|tuple|None=None, # B K D or keys, values; None: x itself
                 mask:Tensor|None=None, # bool, broadcastable to B H Q K; True = may attend
                 positions:Tensor|None=None, # Q, of x, for `rotary`; None: 0 ... Q-1
                 cache:KVCache|None=None, # of earlier tokens; x is appended to it
                 need_weights:bool=False, # return the weights as well
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
         query, key, value = self.qkv_proj(x, memory) # B H Q Dk, B H K Dk, B H K Dv
-        if self.rotary: query, key = (self.rotary.rotate(h, positions) for h in (query, key))
+        if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: key, value = cache.update(key, value)
         dropout = self.dropout if self.training else 0.0
-        out, weights = attend(query, key, value, mask, dropout, self.attention, need_weights)
+        out, w = attend(query, key, value, mask, dropout, self.attention, need_weights)
         out = self.out_proj(merge_heads(out)) # B Q D
-        return (out, weights) if need_weights else out
+        return (out, w) if need_weights else out
 
 # %% ../nbs/03_multi_head.ipynb #kvcache
 class KVCache:
@@ -141,9 +142,10 @@ class KVCache:
                  static:bool=False, # return the whole buffers: one shape for all steps
                  **options, # `dtype` and `device` of the buffers
                 ):
-        self.key, self.value = (torch.zeros(batch, n_heads, capacity, d, **options) for d in (d_k, d_v))
+        self.key = torch.zeros(batch, n_heads, capacity, d_k, **options)
+        self.value = torch.zeros(batch, n_heads, capacity, d_v, **options)
         self.capacity, self.static = capacity, static
-        self.length = torch.zeros((), dtype=torch.long, device=self.key.device) if static else 0
+        self.length = torch.tensor(0, device=self.key.device) if static else 0
 
     def update(self, key:Tensor, # B H n Dk, of n new tokens
                value:Tensor, # B H n Dv
@@ -153,7 +155,7 @@ class KVCache:
         if self.static:
             new = self.length + torch.arange(n_new, device=key.device)
         elif self.length + n_new > self.capacity:
-            raise refusal('cache', self.length + n_new, f'at most {self.capacity} tokens, its capacity')
+            raise refusal('cache', self.length + n_new, f'at most {self.capacity} tokens')
         else: new = slice(self.length, self.length + n_new)
         self.key[:, :, new], self.value[:, :, new] = key, value
         self.length += n_new

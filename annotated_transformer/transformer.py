@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import Config, check_choice, check_probabilities, check_sizes, refusal
+from .config import (Config, check_choice, check_probabilities, check_sizes,
+                                          refusal)
 from .embeddings import (POSITIONS, BiasedOutput, PositionedEmbedding,
                                               TokenEmbedding)
 from .layers import ACTIVATIONS, RESIDUALS, FeedForward
@@ -31,7 +32,7 @@ class EncoderLayer(nn.Module):
     def __init__(self,
                  self_attention:nn.Module, # a `MultiHeadAttention`
                  feed_forward:nn.Module, # B L D -> B L D
-                 residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
+                 residual:Callable[[], nn.Module], # makes a connection, for each sub-layer
                 ):
         super().__init__()
         self.self_attention, self.feed_forward = self_attention, feed_forward
@@ -42,17 +43,18 @@ class EncoderLayer(nn.Module):
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B L D
-        x = self.residuals[0](x, lambda h: self.self_attention(h, None, mask, positions, cache))
+        def attend(h): return self.self_attention(h, None, mask, positions, cache)
+        x = self.residuals[0](x, attend)
         return self.residuals[1](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #decoderlayer
 class DecoderLayer(nn.Module):
-    "Masked self-attention, attention to the encoder's output, then feed-forward. Source: section 3.1."
+    "Masked self-attention, attention to the memory, then feed-forward. Source: section 3.1."
     def __init__(self,
                  self_attention:nn.Module, # a `MultiHeadAttention`
                  cross_attention:nn.Module, # another one, whose keys and values are the memory's
                  feed_forward:nn.Module, # B T D -> B T D
-                 residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
+                 residual:Callable[[], nn.Module], # makes a connection, for each sub-layer
                 ):
         super().__init__()
         self.self_attention, self.cross_attention = self_attention, cross_attention
@@ -67,7 +69,8 @@ class DecoderLayer(nn.Module):
                 cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B T D
         if memory is None: raise refusal('memory', None, 'what the encoder returned')
-        x = self.residuals[0](x, lambda h: self.self_attention(h, None, mask, positions, cache))
+        def attend(h): return self.self_attention(h, None, mask, positions, cache)
+        x = self.residuals[0](x, attend)
         x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory_mask))
         return self.residuals[2](x, self.feed_forward)
 
@@ -96,7 +99,7 @@ def layer_caches(layers:nn.ModuleList, # of a stack
     "The cache of each layer. Raises `ValueError` where their numbers differ."
     if cache is None: return [None]*len(layers)
     if len(cache.layers) != len(layers):
-        raise refusal('cache', len(cache.layers), f'{len(layers)} layers, as many as the stack has')
+        raise refusal('cache', len(cache.layers), f'{len(layers)} layers, as the stack has')
     return cache.layers
 
 # %% ../nbs/06_transformer.ipynb #decoder
@@ -130,12 +133,12 @@ class DecoderCache:
                  memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
                 ):
         self.layers, self.memory, self.memory_mask = layers, memory, memory_mask
-        self.position = 0 + layers[0].length # of the next token; a tensor if the caches are static
-        self.tree_mask = None # B W K, bool, True = an ancestor, or itself; None: one hypothesis
+        self.position = 0 + layers[0].length # of the next token; a tensor if static
+        self.tree_mask = None # B W K, bool: ancestors, and itself; None: one hypothesis
         self.n_hypotheses = 0 # that `reorder` has prepared the next step for
 
-    def advance(self, n:int): # tokens of the next step -> their positions n, and a mask or None
-        "Go n tokens further, or one further with each of n hypotheses that `reorder` was told of."
+    def advance(self, n:int): # new tokens -> their positions n, and a mask or None
+        "Go n tokens further, or one further with each of n hypotheses after `reorder`."
         first, new = self.layers[0], torch.arange(n, device=self.layers[0].key.device)
         n_keys = first.capacity if first.static else first.length + n
         if self.tree_mask is None:
@@ -143,17 +146,17 @@ class DecoderCache:
             if n == 1 and not first.static: return positions, None # it may attend to all
             return positions, torch.arange(n_keys, device=new.device) <= positions[:, None]
         if n != self.n_hypotheses:
-            raise refusal('ids', n, f'{self.n_hypotheses} hypotheses, as `reorder` was told')
+            raise refusal('ids', n, f'{self.n_hypotheses} hypotheses, as told to `reorder`')
         positions, self.position, self.n_hypotheses = self.position + 0*new, self.position + 1, 0
         return positions, F.pad(self.tree_mask, (0, n_keys - self.tree_mask.shape[2]))[:, None]
 
-    def reorder(self, beam_idx:Tensor): # B W, back-pointers: the hypothesis that each new one continues
-        "Prepare a step of W hypotheses."
-        old, own = self.tree_mask, torch.eye(beam_idx.shape[1], dtype=torch.bool, device=beam_idx.device)
-        if old is None and len(own) == 1: return
-        if old is None: old = own.new_ones(len(beam_idx), 1, int(self.layers[0].length)) # one common past
-        old, self.n_hypotheses = old.take_along_dim(beam_idx[..., None], 1), len(own)
-        self.tree_mask = torch.cat([old, own.expand(len(old), -1, -1)], -1)
+    def reorder(self, beam_idx:Tensor): # B W, back-pointers: whom each hypothesis continues
+        old, (batch, n) = self.tree_mask, beam_idx.shape
+        own = torch.eye(n, dtype=torch.bool, device=beam_idx.device).expand(batch, n, n)
+        if old is None and n == 1: return
+        if old is None: old = own.new_ones(batch, 1, int(self.layers[0].length)) # common past
+        old, self.n_hypotheses = old.take_along_dim(beam_idx[..., None], 1), n
+        self.tree_mask = torch.cat([old, own], -1)
 
 # %% ../nbs/06_transformer.ipynb #init-cache
 def init_cache(layers:nn.ModuleList, # of a decoder, or of an encoder under a causal mask
@@ -171,7 +174,8 @@ def init_cache(layers:nn.ModuleList, # of a decoder, or of an encoder under a ca
     if memory_mask is not None and memory_mask.all(): memory_mask = None # nothing to hide
     return DecoderCache(
         [empty(layer.self_attention.qkv_proj) for layer in layers],
-        [None if memory is None else projected(layer.cross_attention.qkv_proj) for layer in layers],
+        [None if memory is None else projected(layer.cross_attention.qkv_proj)
+         for layer in layers],
         memory_mask)
 
 # %% ../nbs/06_transformer.ipynb #stackconfig
@@ -306,7 +310,7 @@ def build_embeddings(config:TransformerConfig, # vocabularies, tying, positions,
 
 # %% ../nbs/06_transformer.ipynb #encoderdecoder
 class EncoderDecoder(nn.Module):
-    "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`, which it builds."
+    "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`."
     def forward(self, src:Tensor, # B S, source ids, or what else `encode` takes
                 tgt:Tensor, # B T, target ids, shifted right: they begin with BOS
                ) -> Tensor: # B T V
@@ -328,8 +332,8 @@ class EncoderDecoder(nn.Module):
         "Encode the source and decode BOS."
         bos = torch.full((len(src), 1), first_token(self.config, bos_id), device=src.device)
         self.tgt_embed.positions.reserve(max_len)
-        capacity = 1 + beam_size*(max_len - 1)
-        cache = init_cache(self.decoder.layers, len(src), capacity, *self.encode(src), static)
+        capacity, encoded = 1 + beam_size*(max_len - 1), self.encode(src)
+        cache = init_cache(self.decoder.layers, len(src), capacity, *encoded, static)
         return self.decode_step(bos, cache)[:, 0], cache
 
     @torch.inference_mode()
@@ -344,10 +348,10 @@ class EncoderDecoder(nn.Module):
 def first_token(config:TransformerConfig, # or another one with `bos_id` and `pad_id`
                 bos_id:int|None, # None: the configuration's
                ) -> int:
-    "The id that begins every target. Raises `ValueError` if there is none, or padding masks hide it."
+    "The id that begins every target. Raises `ValueError` if masks would hide it as padding."
     bos_id = config.bos_id if bos_id is None else bos_id
     if bos_id is None or bos_id == config.pad_id:
-        raise refusal('bos_id', bos_id, f'an id other than pad_id = {config.pad_id}, which masks hide')
+        raise refusal('bos_id', bos_id, f'an id other than pad_id = {config.pad_id}')
     return bos_id
 
 # %% ../nbs/06_transformer.ipynb #transformer
