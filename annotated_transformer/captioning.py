@@ -16,16 +16,15 @@ from torch import Tensor, nn
 from .config import (Config, SpecialTokens, check_choice,
                                           check_probabilities, check_sizes, refusal)
 from .copy_task import exact_match
-from .data import FIRST_SYMBOL, LabelledBatch, check_pairs, pad
-from .decoding import Decoded, greedy_decode
+from .data import BOS, EOS, FIRST_SYMBOL, LabelledBatch, check_pairs, pad
+from .decoding import Hypotheses, greedy_decode
 from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
 from .images import LabelledImages, digits, jittered, split
-from .masks import target_mask
-from .multi_head import recorded_attention
+from .multi_head import record_attention
 from .runs import Run, judged, run_metrics
 from .training import TrainConfig, pick_device, train
-from .transformer import (StackConfig, build_decoder, build_positions,
-                                               check_stack_config, initialise)
+from .transformer import (EncoderDecoder, StackConfig, build_decoder, build_positions,
+                                               check_stack_config, init_weights)
 from .vit import ViT, patch_grid
 
 # %% auto #0
@@ -67,7 +66,7 @@ class CaptionerConfig(StackConfig):
         patch_grid(self.height, self.width, self.patch_size)
 
 # %% ../nbs/19_captioning.ipynb #captioner
-class Captioner(nn.Module):
+class Captioner(EncoderDecoder):
     "Pictures in, logits of words out: an image encoder and the paper's decoder."
     config_class = CaptionerConfig # what `load_model` reads
 
@@ -75,22 +74,13 @@ class Captioner(nn.Module):
         super().__init__()
         self.config, self.vit = config, ViT(config)
         self.output = TokenEmbedding(config.vocab_size, config.d_model) # in and out
-        self.tgt_input = PositionedEmbedding(self.output, build_positions(config), config.dropout)
-        self.decoder = build_decoder(config, self.tgt_input.positions.turn)
-        initialise(self)
+        self.tgt_embed = PositionedEmbedding(self.output, build_positions(config), config.dropout)
+        self.decoder = build_decoder(config, self.tgt_embed.rotary)
+        init_weights(self)
 
-    def forward(self, images:Tensor, # B C H W
-                tgt:Tensor, # B T, ids of words, shifted right: they begin with BOS
-               ) -> Tensor: # B T V
-        return self.logits(self.decode(tgt, *self.encode(images)))
-
-    def encode(self, images): return self.vit(images), None # memory B 1+N D, nothing to be masked
-
-    def decode(self, tgt, memory, memory_mask=None): # B T, B 1+N D -> B T D
-        return self.decoder(self.tgt_input(tgt), memory, target_mask(tgt, self.config.pad_id),
-                            memory_mask)
-
-    def logits(self, hidden): return self.output.logits(hidden) # B T D -> B T V
+    def encode(self, images:Tensor, # B C H W
+              ) -> tuple[Tensor, None]: # memory B 1+N D, of which nothing is to be masked
+        return self.vit(images), None
 
 # %% ../nbs/19_captioning.ipynb #ids-of
 WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'
@@ -206,7 +196,7 @@ def load_digits(config:CaptioningRunConfig, # what is held out
 # %% ../nbs/19_captioning.ipynb #write-captions
 def write_captions(model:nn.Module, # a `Captioner` in evaluation mode
                    pairs:list, # of (strip, words); the words are not read
-                   decode:Callable[..., Decoded]=greedy_decode, # or another, see chapter 11b
+                   decode:Callable[..., Hypotheses]=greedy_decode, # or another, see chapter 11b
                    batch_size:int=500, # strips at once
                   ) -> list: # of lists of words
     "What the model writes for each strip."
@@ -233,7 +223,7 @@ def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
                   ) -> Tensor: # L heads T rows columns, on the CPU; T words and the end
     "The weights behind each word and behind the end, without those of the class token."
     device = next(model.parameters()).device
-    with recorded_attention(model.decoder) as records:
+    with record_attention(model.decoder) as records:
         begun = pad([[model.config.bos_id, *ids_of(words)]])
         model(picture[None].to(device), begun.to(device))
     layers = [calls[0][0, :, :, 1:] for name, calls in records.items() if 'cross_attention' in name]

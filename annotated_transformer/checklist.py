@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from .config import refusal
-from .decoding import CachedSteps
 from .probes import (Finding, Subject, examine, probe_batch, probe_empty_row,
                                           probe_gradient, probe_leak, probe_order, probe_padding,
                                           probe_reach, step_size, tolerance, verdict)
+from .transformer import init_cache
 
 # %% auto #0
 __all__ = ['PROBES', 'GATES', 'probe_finite', 'probe_repeat', 'probe_dropout', 'probe_cache', 'by_steps', 'cached_steps_of',
@@ -65,19 +65,22 @@ def probe_cache(subject:Subject): # what is examined
     return Finding(True, 'the cache changes nothing', most)
 
 # %% ../nbs/22d_checklist.ipynb #by-steps
-def by_steps(model:nn.Module, # as in chapter 06
-             src:Tensor, # B S
-             tgt:Tensor, # B T
+def by_steps(model:nn.Module, # with `decode_step`, as in chapters 06 and 16
+             *ids:Tensor, # B S and B T of an encoder-decoder, B T of a language model
+             offset:int=0, # added to every position, to see a mistake found
             ) -> Tensor: # B T V
-    "The logits of each step, with the key/value cache of chapter 11."
-    next_logits = CachedSteps(model, src, tgt.shape[1])
-    return torch.cat([next_logits(tgt[:, t:t+1]) for t in range(tgt.shape[1])], 1)
+    "The logits of each step, with a cache of keys and values."
+    *src, tgt = ids
+    layers, encoded = (model.decoder.layers, model.encode(*src)) if src else (model.blocks.layers, ())
+    cache = init_cache(layers, len(tgt), tgt.shape[1], *encoded)
+    cache.position += offset
+    return torch.cat([model.decode_step(tgt[:, t:t+1], cache) for t in range(tgt.shape[1])], 1)
 
 def cached_steps_of(model, # any model
                    ) -> Callable|None: # None: nothing is known
-    "How to run the model with its cache, if it is built like chapter 06."
-    parts = 'encoder', 'encode', 'tgt_input', 'decoder', 'logits'
-    return by_steps if all(hasattr(model, part) for part in parts) else None
+    "How to run the model with its cache, if it has one."
+    ours = hasattr(model, 'decode_step') and (hasattr(model, 'decoder') or hasattr(model, 'blocks'))
+    return by_steps if ours else None
 
 # %% ../nbs/22d_checklist.ipynb #report
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from .captioning import CaptioningRunConfig, run_captioning
 from .config import refusal
 from .copy_task import CopyTaskConfig, run_copy_task
 from .data import EOS, FIRST_SYMBOL, pad
-from .decoding import Decoded, check_usual_ids
+from .decoding import Hypotheses, check_default_special_tokens
 from .inspect import attend
 from .language_model import GPTRunConfig, run_gpt
 from .runs import Run, load_model, save_run
@@ -189,7 +189,7 @@ def symbols(text:str, # numbers, separated by spaces
             raise refusal('symbol', word, expected)
     return [int(word) for word in words]
 
-def answer_lines(answers:Decoded, # of one source, N of them
+def answer_lines(answers:Hypotheses, # of one source, N of them
                 ) -> list: # of text
     "Each answer with its log-probability."
     return [f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
@@ -214,7 +214,7 @@ def ask(sequence:Annotated[str, typer.Argument(help='Symbols, separated by space
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
         transformer = load_model(model, Transformer)
-        check_usual_ids(transformer)
+        check_default_special_tokens(transformer)
         source = symbols(sequence, transformer.config.vocab_size)
         answers = beam_search(transformer, pad([[*source, EOS]]), max_len, beam_size=beam,
                               length_penalty=length_penalty, n_best=n_best)[0]

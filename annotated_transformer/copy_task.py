@@ -15,8 +15,8 @@ from torch import nn
 
 from .config import Config, check_choice, check_sizes, refusal
 from .data import BOS, EOS, FIRST_SYMBOL, TASKS, pad, stream_batches, synthetic_pairs
-from .decoding import Decoded, decode_lists, greedy_decode
-from .multi_head import recorded_attention
+from .decoding import Hypotheses, generate_ids, greedy_decode
+from .multi_head import record_attention
 from .runs import Run, judged, run_metrics
 from .training import TrainConfig, pick_device, train
 from .transformer import Transformer, TransformerConfig
@@ -81,14 +81,14 @@ def run_copy_task(config:CopyTaskConfig=CopyTaskConfig(), # what to do
                   progress:bool=True, # show a bar
                   build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
                   eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
-                  decode:Callable[..., Decoded]=greedy_decode, # writes the answers, see chapter 11
+                  decode:Callable[..., Hypotheses]=greedy_decode, # writes the answers, see chapter 11
                  ) -> Run: # its pairs are ids, what was written is ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
     def write(model, pairs):
-        return decode_lists(model, [source for source, _ in pairs], config.max_len + 2, decode=decode)
+        return generate_ids(model, [source for source, _ in pairs], config.max_len + 2, decode=decode)
     def measure(model, pairs=pairs[:500]): return dict(exact_match=exact_match(write(model, pairs), pairs))
     batches = stream_batches(config.pairs(), config.batch_size)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
@@ -118,7 +118,7 @@ def cross_attention(model:nn.Module, # in evaluation mode
     "Where each head of each decoder layer looks in the source, step by step."
     device = next(model.parameters()).device
     src, tgt = (pad([ids]).to(device) for ids in ([*source, EOS], [BOS, *target]))
-    with recorded_attention(model) as records: model(src, tgt)
+    with record_attention(model) as records: model(src, tgt)
     layers = [weights[0][0] for name, weights in records.items() if 'cross_attention' in name] # H T S each
     return {f'layer {l+1}, head {h+1}': head
             for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}

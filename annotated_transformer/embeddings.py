@@ -13,7 +13,7 @@ from .config import check_sizes, refusal
 
 # %% auto #0
 __all__ = ['POSITIONS', 'check_ids', 'TokenEmbedding', 'BiasedOutput', 'frequencies', 'sinusoids', 'NoPositions',
-           'SinusoidalPositions', 'LearnedPositions', 'RotaryPositions', 'PositionedEmbedding']
+           'SinusoidalPositions', 'LearnedPositions', 'RotaryEmbedding', 'PositionedEmbedding']
 
 # %% ../nbs/05_embeddings.ipynb #check-ids
 def check_ids(ids:Tensor, # *batch, token ids
@@ -82,7 +82,7 @@ def sinusoids(length:int, # positions 0 ... length-1
 
 # %% ../nbs/05_embeddings.ipynb #nopositions
 class NoPositions(nn.Module):
-    "No positions, and the interface of every scheme: each inherits the halves that it does not need."
+    "No positions: the interface of every scheme."
     def __init__(self,
                  d_model:int, # D
                  max_len:int, # positions at the most
@@ -91,16 +91,13 @@ class NoPositions(nn.Module):
         super().__init__()
 
     def add(self, x:Tensor, # B L D, embeddings
-            start:int=0, # position of the first one
+            positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
            ) -> Tensor: # B L D
-        "What is done to the embeddings."
+        "The embeddings with their positions."
         return x
 
-    def turn(self, heads:Tensor, # B H L Dk, queries or keys
-             start:int=0, # position of the first one
-            ) -> Tensor: # B H L Dk
-        "What is done to queries and keys of self-attention."
-        return heads
+    def reserve(self, length:int): # positions that will be needed
+        "Be ready for `length` positions. Raises `ValueError` where a scheme cannot."
 
 # %% ../nbs/05_embeddings.ipynb #sinusoidalpositions
 class SinusoidalPositions(NoPositions):
@@ -114,11 +111,19 @@ class SinusoidalPositions(NoPositions):
         self.register_buffer('table', sinusoids(max_len, d_model), persistent=False)
 
     def add(self, x:Tensor, # B L D
-            start:int=0, # position of the first row
+            positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
            ) -> Tensor: # B L D
-        stop = start + x.shape[1]
-        table = self.table if stop <= len(self.table) else sinusoids(stop, x.shape[2]).to(self.table)
-        return x + table[start:stop]
+        return x + self.rows(x.shape[1], positions)
+
+    def rows(self, length, positions): # L width, rows of the table
+        if positions is not None: return self.table[positions]
+        self.reserve(length)
+        return self.table[:length]
+
+    def reserve(self, length:int): # positions; the table grows where it is shorter
+        if length <= len(self.table): return
+        with torch.inference_mode(False): # a buffer that training can use as well
+            self.table = sinusoids(length, self.table.shape[1]).to(self.table)
 
 # %% ../nbs/05_embeddings.ipynb #learnedpositions
 class LearnedPositions(NoPositions):
@@ -132,36 +137,47 @@ class LearnedPositions(NoPositions):
         self.weight = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
 
     def add(self, x:Tensor, # B L D
-            start:int=0, # position of the first row
+            positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
            ) -> Tensor: # B L D
-        stop = start + x.shape[1]
-        if stop > len(self.weight):
-            raise refusal('length', stop, f'at most max_len = {len(self.weight)} learned positions')
-        return x + self.weight[start:stop]
+        if positions is not None: return x + self.weight[positions]
+        self.reserve(x.shape[1])
+        return x + self.weight[:x.shape[1]]
+
+    def reserve(self, length:int): # positions, at most max_len
+        if length > len(self.weight):
+            raise refusal('length', length, f'at most max_len = {len(self.weight)} learned positions')
 
 # %% ../nbs/05_embeddings.ipynb #rotarypositions
-class RotaryPositions(NoPositions):
-    "Turn queries and keys by their position. Source: Su et al. 2021. Differs: not in the paper."
+class RotaryEmbedding(SinusoidalPositions):
+    "Rotate queries and keys by position. Source: Su et al. 2021. Differs: not in the paper."
     def __init__(self,
                  d_model:int, # not used
                  max_len:int, # rows kept ready; longer sequences work too
                  d_k:int, # width of a query or key, even
                 ):
-        super().__init__(d_model, max_len, d_k)
-        self.register_buffer('table', sinusoids(max_len, d_k), persistent=False)
+        super().__init__(d_k, max_len, d_k)
 
-    def turn(self, heads:Tensor, # B H L Dk
-             start:int=0, # position of the first one
-            ) -> Tensor: # B H L Dk
-        stop = start + heads.shape[2]
-        table = self.table if stop <= len(self.table) else sinusoids(stop, heads.shape[3]).to(self.table)
-        sine, cosine = table[start:stop].unflatten(-1, (-1, 2)).unbind(-1) # L Dk/2 each
-        even, odd = heads.unflatten(-1, (-1, 2)).unbind(-1) # B H L Dk/2 each
-        return torch.stack([even*cosine - odd*sine, even*sine + odd*cosine], dim=-1).flatten(-2)
+    def add(self, x:Tensor, # B L D
+            positions:Tensor|None=None, # not used: positions are told inside attention
+           ) -> Tensor: # B L D, unchanged
+        return x
+
+    def rotate(self, query:Tensor, # B H L Dk
+               key:Tensor, # B H L Dk
+               positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
+              ) -> tuple[Tensor, Tensor]: # B H L Dk each
+        "Each pair of components, rotated by position times frequency."
+        rows = self.rows(query.shape[2], positions).unflatten(-1, (-1, 2)) # L Dk/2 2
+        sine, cosine = rows.unbind(-1) # L Dk/2 each
+        def rotated(x):
+            even, odd = x.unflatten(-1, (-1, 2)).unbind(-1) # B H L Dk/2 each
+            pairs = even*cosine - odd*sine, even*sine + odd*cosine
+            return torch.stack(pairs, dim=-1).flatten(-2)
+        return rotated(query), rotated(key)
 
 # %% ../nbs/05_embeddings.ipynb #rotary-positions-code-4
 POSITIONS = {'sinusoidal': SinusoidalPositions, 'learned': LearnedPositions,
-             'rotary': RotaryPositions, 'none': NoPositions}
+             'rotary': RotaryEmbedding, 'none': NoPositions}
 
 # %% ../nbs/05_embeddings.ipynb #positionedembedding
 class PositionedEmbedding(nn.Module):
@@ -175,6 +191,11 @@ class PositionedEmbedding(nn.Module):
         self.embedding, self.positions, self.dropout = embedding, positions, nn.Dropout(dropout)
 
     def forward(self, ids:Tensor, # B L
-                start:int=0, # position of the first token
+                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                ) -> Tensor: # B L D
-        return self.dropout(self.positions.add(self.embedding(ids), start))
+        return self.dropout(self.positions.add(self.embedding(ids), positions))
+
+    @property
+    def rotary(self) -> RotaryEmbedding|None: # for the attentions of the stack
+        "The scheme, if it rotates queries and keys."
+        return self.positions if isinstance(self.positions, RotaryEmbedding) else None

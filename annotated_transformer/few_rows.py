@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import refusal
-from .decoding import CachedSteps, decode_step
 
 # %% auto #0
-__all__ = ['FewRows', 'few_rows_linear', 'prepare_for_decoding', 'CompiledSteps']
+__all__ = ['FewRows', 'few_rows_linear', 'prepare_for_decoding', 'Compiled']
 
 # %% ../nbs/93_few_rows.ipynb #fewrows
 class FewRows(Tensor):
@@ -70,24 +69,21 @@ def prepare_for_decoding(model:nn.Module, # on a CPU; stays as it is
             instead |= {id(p): FewRows.of(p) for p in module.parameters(recurse=False) if p.ndim == 2}
     return copy.deepcopy(model, instead).eval()
 
-# %% ../nbs/93_few_rows.ipynb #compiledsteps
-class CompiledSteps(CachedSteps):
-    "What may follow, by a compiled step. For models that were not prepared."
-    compiled = {} # mode -> the step; compiled once
-
+# %% ../nbs/93_few_rows.ipynb #compiled
+class Compiled(nn.Module):
+    "A model with a compiled `decode_step`, and a static cache. For models that were not prepared."
     def __init__(self,
-                 model:nn.Module, # an encoder-decoder as in chapter 06, in evaluation mode
-                 src:Tensor, # B S, source ids with EOS, on the model's device
-                 max_len:int, # steps at the most
-                 width:int=1, # rivals for each source, at the most
+                 model:nn.Module, # with `prefill` and `decode_step`, in evaluation mode
                  mode:str|None=None, # of `torch.compile`; 'reduce-overhead' records graphs on a GPU
                 ):
-        super().__init__(model, src, max_len, width)
-        if mode not in self.compiled: self.compiled[mode] = torch.compile(decode_step, mode=mode)
-        self.mode = mode
+        super().__init__()
+        self.model, self.config = model, model.config
+        undecorated = type(model).decode_step.__wrapped__ # inference mode has to begin outside
+        self.step = torch.compile(undecorated, mode=mode)
+
+    def prefill(self, src, max_len, beam_size=1, bos_id=None): # B S -> logits B V, cache
+        return self.model.prefill(src, max_len, beam_size, bos_id, static=True)
 
     @torch.inference_mode()
-    def __call__(self, ids:Tensor, # B W, the newest token of each rival
-                ) -> Tensor: # B W V, logits of the next one
-        logits, self.cache = self.compiled[self.mode](self.model, ids, self.cache)
-        return logits
+    def decode_step(self, ids, cache): # B W -> logits B W V
+        return self.step(self.model, ids, cache)

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 
 from .config import check_choice, check_sizes, refusal
 from .data import EOS, PAD
-from .decoding import CachedSteps, GrowingHeads, KeyValueCache, decode_step
 from .embeddings import POSITIONS, PositionedEmbedding, TokenEmbedding
 from .masks import causal_mask
-from .transformer import (StackConfig, build_encoder, build_positions,
-                                               check_stack_config, initialise)
+from .transformer import (DecoderCache, StackConfig, build_encoder, build_positions,
+                                               check_stack_config, init_cache, init_weights)
 
 # %% auto #0
-__all__ = ['GPTConfig', 'GPT', 'PromptHeads', 'PromptSteps']
+__all__ = ['GPTConfig', 'GPT', 'prompt_cache']
 
 # %% ../nbs/16_gpt.ipynb #gptconfig
 @dataclass(frozen=True)
@@ -34,12 +33,12 @@ class GPTConfig(StackConfig):
     norm: str = 'pre' # see `RESIDUALS`
     activation: str = 'gelu_tanh' # see `ACTIVATIONS`
     vocab_size: int = 50257 # V
-    max_len: int = 1024 # tokens that it can look back, itself included
+    max_len: int = 1024 # positions, the limit of learned ones
     positions: str = 'learned' # see `POSITIONS`
     alphabet: str = '' # the characters behind the ids, if they are characters
-    pad_id: int = PAD # stands where nothing is to be predicted
-    bos_id: int = EOS # one id ends a text and begins the next
-    eos_id: int = EOS # the same
+    pad_id: int|None = PAD # stands where nothing is to be predicted
+    bos_id: int|None = EOS # one id ends a text and begins the next
+    eos_id: int|None = EOS # the same; None: texts have no end
     presets = {'small': {}, 'tiny': dict(d_model=128, d_ff=512, n_heads=4, n_layers=4, max_len=128,
                                          dropout=0.0, attention_dropout=0.0)}
 
@@ -57,70 +56,41 @@ class GPT(nn.Module):
         super().__init__()
         self.config = config
         embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-        self.tgt_input = PositionedEmbedding(embedding, build_positions(config), config.dropout)
-        self.decoder = build_encoder(config, self.tgt_input.positions.turn)
-        initialise(self)
+        self.embed = PositionedEmbedding(embedding, build_positions(config), config.dropout)
+        self.blocks = build_encoder(config, self.embed.rotary)
+        init_weights(self)
 
     def forward(self, ids:Tensor, # B T
+                cache:DecoderCache|None=None, # of the tokens before them; None: these are all
                ) -> Tensor: # B T V, logits of what follows each of them
-        mask = causal_mask(ids.shape[1], device=ids.device)
-        return self.logits(self.decoder(self.tgt_input(ids), mask))
+        return self.logits(self.hidden(ids, cache))
 
-    def logits(self, hidden:Tensor, # *batch D
-              ) -> Tensor: # *batch V
-        return self.tgt_input.embedding.logits(hidden)
+    def hidden(self, ids, cache=None): # B T -> B T D
+        positions, mask = None, causal_mask(ids.shape[1], device=ids.device)
+        if cache is not None: positions, mask = cache.advance(ids.shape[1])
+        return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
-    def encode(self, prompt:Tensor) -> tuple: return (prompt,) # B S: kept as it is
-
-    def decode(self, tgt:Tensor, # B T, of which the first is not read: the prompt is there
-               prompt:Tensor, # B S
-              ) -> Tensor: # B S+T-1 D
-        ids = torch.cat([prompt, tgt[:, 1:]], dim=1)
-        return self.decoder(self.tgt_input(ids), causal_mask(ids.shape[1], device=ids.device))
-
-# %% ../nbs/16_gpt.ipynb #promptheads
-class PromptHeads(GrowingHeads):
-    "The keys and values of one self-attention, those of a prompt first."
-    def fill(self, attention:nn.Module, # whose projections make them
-             query:Tensor, # B S D, the prompt
-             key:Tensor, # the same
-             value:Tensor, # the same
-            ) -> tuple[Tensor, Tensor, Tensor]: # B H S Dk, B H S Dk, B H S Dv
-        "Takes the place of `fresh_heads`, and keeps what it returns."
-        query, key, value = attention.project(query, key, value)
-        query, key = attention.turn(query), attention.turn(key)
-        self.position = self.length = key.shape[2]
-        self.key[:, :, :self.length], self.value[:, :, :self.length] = key, value
-        return query, key, value
-
-# %% ../nbs/16_gpt.ipynb #promptsteps
-class PromptSteps(CachedSteps):
-    "What may follow a prompt, with every key and value computed once."
-    @torch.inference_mode()
-    def __init__(self,
-                 model:nn.Module, # a `GPT`, in evaluation mode
-                 src:Tensor, # B S, prompts of one length, on the model's device
-                 max_len:int, # steps at the most
-                 width:int=1, # rivals for each prompt, at the most
-                ):
-        if model.config.pad_id != model.config.eos_id and (src == model.config.pad_id).any():
-            raise refusal('src', 'a prompt with padding',
-                          'prompts of one length: no row is filled up')
-        given, room = src.shape[1] - 1, src.shape[1] + width*(max_len - 1)
-        model.tgt_input(src[:1, :1], given + max_len - 1) # learned positions refuse too long ones
-        x = model.tgt_input(src[:, :given])
-        heads = [PromptHeads(layer.self_attention, x, room) for layer in model.decoder.layers]
-        if given:
-            mask = causal_mask(given, device=x.device)
-            model.decoder(x, mask, [kept.fill for kept in heads])
-        self.model, self.cache = model, KeyValueCache(model.decoder, heads, room, length=given)
-        self.begin = src[:, -1:]
+    def logits(self, hidden): return self.embed.embedding.logits(hidden) # B T D -> B T V
 
     @torch.inference_mode()
-    def __call__(self, ids:Tensor, # B W, the newest token of each rival; at first it is not read
-                ) -> Tensor: # B W V, logits of the next one
-        ids, self.begin = ids if self.begin is None else self.begin, None
-        logits, self.cache = decode_step(self.model, ids, self.cache)
-        return logits
+    def prefill(self, prompt, max_len, beam_size=1, bos_id=None, static=False): # -> B V, cache
+        cache = prompt_cache(self, prompt, max_len, beam_size, static) # and no BOS is read
+        return self.logits(self.hidden(prompt, cache)[:, -1]), cache
 
-GPT.steps = PromptSteps # what decoding takes for this model, see `steps_for`
+    @torch.inference_mode()
+    def decode_step(self, ids, cache): return self(ids, cache) # B n -> B n V
+
+# %% ../nbs/16_gpt.ipynb #prompt-cache
+def prompt_cache(model:GPT, # in evaluation mode
+                 prompt:Tensor, # B S, without padding
+                 max_len:int, # tokens that will be decoded at the most
+                 beam_size:int=1, # hypotheses for each prompt
+                 static:bool=False, # see `KVCache`
+                ) -> DecoderCache:
+    "An empty cache for a prompt and its continuations. Raises `ValueError` for padding."
+    pad_id, n_prompt = model.config.pad_id, prompt.shape[1]
+    if pad_id not in (None, model.config.eos_id) and (prompt == pad_id).any():
+        raise refusal('prompt', 'padding', 'prompts of one length: no row is filled up')
+    model.embed.positions.reserve(n_prompt + max_len - 1)
+    capacity = n_prompt + beam_size*(max_len - 1)
+    return init_cache(model.blocks.layers, len(prompt), capacity, static=static)

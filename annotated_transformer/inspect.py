@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import check_choice, refusal
-from .decoding import SpecialIds, greedy_decode
-from .multi_head import recorded_attention
+from .config import SpecialTokens, check_choice, refusal
+from .decoding import greedy_decode
+from .multi_head import record_attention
 
 # %% auto #0
 __all__ = ['stacked_rows', 'attention_of', 'Attended', 'attend', 'picture_of', 'head_entropy', 'mean_distance', 'heads_picture']
@@ -33,7 +33,7 @@ def attention_of(model:nn.Module, # any model with `MultiHeadAttention` inside
                  run:Callable[[], object], # calls the model, in whatever way
                 ) -> tuple[object, dict[str, Tensor]]: # what `run` returned; part -> L B H Q K
     "Every weight of every layer and head during one run. Output and model stay as they are."
-    with recorded_attention(model) as records: output = run()
+    with record_attention(model) as records: output = run()
     layers = {}
     for name, calls in records.items(): # 'encoder.layers.0.self_attention' belongs to 'encoder self'
         words = [word.removesuffix('_attention') for word in name.split('.')
@@ -80,7 +80,7 @@ def attend(model:nn.Module, # an encoder-decoder, as in chapter 06, in evaluatio
            word:Callable[[int], str]=str, # the label of an id
           ) -> Attended:
     "Where each head looks while the model writes `target` for `source`."
-    special = SpecialIds.of(model)
+    special = SpecialTokens.of(model)
     named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
     if not source or {*source} & {*astuple(special)}:
         raise refusal('source', source, 'ids, none of them special')

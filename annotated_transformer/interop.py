@@ -242,9 +242,9 @@ def torch_matches(config:StackConfig, # sizes
     for i in range(config.n_layers):
         layer = f'{side}.layers.{i}'
         for a, b in attentions.items():
-            found += [Match(f'{layer}.{a}.project.packed.{part}', (f'{layer}.{b}.in_proj_{part}',))
+            found += [Match(f'{layer}.{a}.qkv_proj.{part}', (f'{layer}.{b}.in_proj_{part}',))
                       for part in ('weight', 'bias')]
-            found += linear(f'{layer}.{a}.output', f'{layer}.{b}.out_proj')
+            found += linear(f'{layer}.{a}.out_proj', f'{layer}.{b}.out_proj')
         for a, b in (('widen', 'linear1'), ('narrow', 'linear2')):
             found += linear(f'{layer}.feed_forward.{a}', f'{layer}.{b}')
         for n in range(len(attentions) + 1):
@@ -268,9 +268,9 @@ def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biase
             attention_dropout=p, hidden_dropout=p, attention_bias=True, activation=kinds[0],
             norm='pre' if first.norm_first else 'post', norm_eps=first.norm1.eps)
         ours[side], last = build(config), stack.norm
-        ours[side].after_stack = LayerNorm(config.d_model, last.eps) if last else nn.Identity()
+        ours[side].final_norm = LayerNorm(config.d_model, last.eps) if last else nn.Identity()
         matches += torch_matches(config, side)
-        if last is not None: matches += norm(f'{side}.after_stack', f'{side}.norm')
+        if last is not None: matches += norm(f'{side}.final_norm', f'{side}.norm')
     return read_weights(ours, matches, model.state_dict())
 
 # %% ../nbs/23b_interop.ipynb #to-torch
@@ -287,8 +287,8 @@ def to_torch(model:nn.Module, # a `Transformer`
                             norm_first=c.norm == 'pre', layer_norm_eps=c.norm_eps)
     matches = [match for side in ('encoder', 'decoder') for match in torch_matches(c, side)]
     for side in ('encoder', 'decoder'):
-        if isinstance(getattr(model, side).after_stack, LayerNorm):
-            matches += norm(f'{side}.after_stack', f'{side}.norm')
+        if isinstance(getattr(model, side).final_norm, LayerNorm):
+            matches += norm(f'{side}.final_norm', f'{side}.norm')
         else: getattr(theirs, side).norm = None
     own = dict(model.named_parameters())
     absent = {name: None for match in matches if match.ours not in own for name in match.theirs}

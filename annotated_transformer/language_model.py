@@ -254,7 +254,7 @@ def looking_back(run:Run, # of a language model
     with torch.no_grad(): _, weights = attention_of(run.model, lambda: run.model(ids))
     labels = dict.fromkeys(weights, list(text.replace('\n', '\u23ce')))
     attended = Attended({part: maps[:, 0].cpu() for part, maps in weights.items()}, labels, labels)
-    return {'attention': picture_of(attended, 'decoder self', layers)}
+    return {'attention': picture_of(attended, 'blocks self', layers)}
 
 # %% ../nbs/16b_language_model.ipynb #run-gpt
 def run_gpt(config:GPTRunConfig=GPTRunConfig(), # what to do

@@ -47,7 +47,7 @@ class LayerNorm(nn.Module):
 # %% ../nbs/04_layers.ipynb #postnorm
 class PostNorm(nn.Module):
     "Add, then normalise. Source: section 3.1, and 5.4 for the dropout."
-    after_stack = nn.Identity # the last layer has normalised already
+    final_norm = nn.Identity # the last layer has normalised already
 
     def __init__(self,
                  d_model:int, # D
@@ -66,7 +66,7 @@ class PostNorm(nn.Module):
 # %% ../nbs/04_layers.ipynb #prenorm
 class PreNorm(nn.Module):
     "Normalise, then add. Source: Xiong et al. 2020. Differs: the paper normalises after adding."
-    after_stack = LayerNorm # nothing else bounds the sum
+    final_norm = LayerNorm # nothing else bounds the sum
 
     def __init__(self,
                  d_model:int, # D

@@ -125,13 +125,13 @@ def write_weights(model:nn.Module, # ours
 def gpt2_matches(config:GPTConfig, # number of layers
                 ) -> list: # of `Match`
     "All parameters of a `GPT`, as `GPT2LMHeadModel` has them."
-    found = [Match('tgt_input.embedding.weight', ('transformer.wte.weight',)),
-             Match('tgt_input.positions.weight', ('transformer.wpe.weight',)),
-             *norm('decoder.after_stack', 'transformer.ln_f')]
+    found = [Match('embed.embedding.weight', ('transformer.wte.weight',)),
+             Match('embed.positions.weight', ('transformer.wpe.weight',)),
+             *norm('blocks.final_norm', 'transformer.ln_f')]
     for i in range(config.n_layers):
-        ours, theirs = f'decoder.layers.{i}', f'transformer.h.{i}'
-        for a, b in (('self_attention.project.packed', 'attn.c_attn'),
-                     ('self_attention.output', 'attn.c_proj'),
+        ours, theirs = f'blocks.layers.{i}', f'transformer.h.{i}'
+        for a, b in (('self_attention.qkv_proj', 'attn.c_attn'),
+                     ('self_attention.out_proj', 'attn.c_proj'),
                      ('feed_forward.widen', 'mlp.c_fc'), ('feed_forward.narrow', 'mlp.c_proj')):
             found += linear(f'{ours}.{a}', f'{theirs}.{b}', weight=TURNED)
         for n in (0, 1): found += norm(f'{ours}.residuals.{n}.norm', f'{theirs}.ln_{n+1}')
@@ -149,8 +149,8 @@ def bert_matches(config:BERTConfig, # number of layers
     for i in range(config.n_layers):
         ours, theirs = f'{begin}encoder.layers.{i}', f'{begin}encoder.layer.{i}'
         heads = (f'{theirs}.attention.self.{name}' for name in ('query', 'key', 'value'))
-        found += linear(f'{ours}.self_attention.project.packed', *heads)
-        for a, b in (('self_attention.output', 'attention.output.dense'),
+        found += linear(f'{ours}.self_attention.qkv_proj', *heads)
+        for a, b in (('self_attention.out_proj', 'attention.output.dense'),
                      ('feed_forward.widen', 'intermediate.dense'),
                      ('feed_forward.narrow', 'output.dense')):
             found += linear(f'{ours}.{a}', f'{theirs}.{b}')
@@ -178,12 +178,12 @@ def vit_matches(config:ViTConfig, # sizes
                    lambda w: w.reshape(1, 1, width)),
              Match(f'{begin}positions.weight', (f'{begin}embeddings.position_embeddings',),
                    lambda w: w.flatten(0, 1), lambda w: w[None]),
-             *norm(f'{begin}encoder.after_stack', f'{begin}layernorm')]
+             *norm(f'{begin}encoder.final_norm', f'{begin}layernorm')]
     for i in range(config.n_layers):
         ours, theirs = f'{begin}encoder.layers.{i}', f'{begin}layers.{i}'
-        found += linear(f'{ours}.self_attention.project.packed',
+        found += linear(f'{ours}.self_attention.qkv_proj',
                         *(f'{theirs}.attention.{x}_proj' for x in 'qkv'))
-        for a, b in (('self_attention.output', 'attention.o_proj'),
+        for a, b in (('self_attention.out_proj', 'attention.o_proj'),
                      ('feed_forward.widen', 'mlp.fc1'), ('feed_forward.narrow', 'mlp.fc2')):
             found += linear(f'{ours}.{a}', f'{theirs}.{b}')
         for n, b in enumerate(('before', 'after')):
@@ -229,7 +229,7 @@ def marian_matches(config:TransformerConfig, # sizes
     columns, rows = changed(1, order), changed(0, order)
     inward, outward = dict(weight=columns), dict(weight=rows, bias=rows)
     embedding, bias = vocabulary_change(config, extra, order)
-    found = [Match('src_input.embedding.weight', ('model.shared.weight',), **embedding)]
+    found = [Match('src_embed.embedding.weight', ('model.shared.weight',), **embedding)]
     if config.output_bias: found.append(Match('output.bias', ('final_logits_bias',), **bias))
     attentions = {'encoder': {'self_attention': 'self_attn'},
                   'decoder': {'self_attention': 'self_attn', 'cross_attention': 'encoder_attn'}}
@@ -237,8 +237,8 @@ def marian_matches(config:TransformerConfig, # sizes
         ours, theirs = f'{side}.layers.{i}', f'model.{side}.layers.{i}'
         for a, b in attentions[side].items():
             three = (f'{theirs}.{b}.{x}_proj' for x in 'qkv')
-            found += linear(f'{ours}.{a}.project.packed', *three, **inward)
-            found += linear(f'{ours}.{a}.output', f'{theirs}.{b}.out_proj', **outward)
+            found += linear(f'{ours}.{a}.qkv_proj', *three, **inward)
+            found += linear(f'{ours}.{a}.out_proj', f'{theirs}.{b}.out_proj', **outward)
         found += linear(f'{ours}.feed_forward.widen', f'{theirs}.fc1', **inward)
         found += linear(f'{ours}.feed_forward.narrow', f'{theirs}.fc2', **outward)
         for n, b in enumerate([*attentions[side].values(), 'final']):

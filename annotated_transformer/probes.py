@@ -89,7 +89,7 @@ def sample_ids(usable:list, # ids that may occur
 def guess_kind(model, # any model
               ) -> str: # one of `KINDS`
     "What the model's parts say. Raises `ValueError` where they say nothing."
-    parts = hasattr(model, 'encoder'), hasattr(model, 'decoder')
+    parts = hasattr(model, 'encoder'), hasattr(model, 'decoder') or hasattr(model, 'blocks')
     kinds = dict(zip([(True, True), (False, True), (True, False)], KINDS))
     if parts not in kinds:
         raise refusal('kind', None, f'one of {KINDS}: {type(model).__name__} does not tell')

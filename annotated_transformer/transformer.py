@@ -5,31 +5,34 @@
 # %% ../nbs/06_transformer.ipynb #the-transformer-code-2
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import repeat
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .config import Config, check_choice, check_probabilities, check_sizes, refusal
+from .config import (Config, check_choice, check_probabilities, check_sizes,
+                                          refusal)
 from .embeddings import (POSITIONS, BiasedOutput, PositionedEmbedding,
                                               TokenEmbedding)
 from .layers import ACTIVATIONS, RESIDUALS, FeedForward
-from .masks import padding_mask, target_mask
-from .multi_head import MultiHeadAttention, fresh_heads, head_sizes, unturned
+from .masks import causal_mask, padding_mask, target_mask
+from .multi_head import KVCache, MultiHeadAttention, head_sizes
 
 # %% auto #0
-__all__ = ['FRESH', 'EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'StackConfig', 'TransformerConfig',
-           'check_stack_config', 'check_transformer_config', 'build_attention', 'build_feed_forward', 'build_residual',
-           'build_positions', 'build_encoder', 'build_decoder', 'initialise', 'build_ends', 'Transformer']
+__all__ = ['EncoderLayer', 'DecoderLayer', 'Encoder', 'layer_caches', 'Decoder', 'DecoderCache', 'init_cache', 'StackConfig',
+           'TransformerConfig', 'check_stack_config', 'check_transformer_config', 'build_attention',
+           'build_feed_forward', 'build_residual', 'build_positions', 'build_encoder', 'build_decoder', 'init_weights',
+           'build_embeddings', 'EncoderDecoder', 'first_token', 'Transformer']
 
 # %% ../nbs/06_transformer.ipynb #encoderlayer
 class EncoderLayer(nn.Module):
     "Self-attention, then feed-forward. Source: section 3.1."
     def __init__(self,
-                 self_attention:nn.Module, # (query, key, value, mask, heads) -> B L D
+                 self_attention:nn.Module, # a `MultiHeadAttention`
                  feed_forward:nn.Module, # B L D -> B L D
-                 residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
+                 residual:Callable[[], nn.Module], # makes a connection, for each sub-layer
                 ):
         super().__init__()
         self.self_attention, self.feed_forward = self_attention, feed_forward
@@ -37,21 +40,21 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x:Tensor, # B L D
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
-                heads:Callable=fresh_heads, # of its attention: made anew, or kept
+                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
+                cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B L D
-        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask, heads=heads))
+        def attend(h): return self.self_attention(h, None, mask, positions, cache)
+        x = self.residuals[0](x, attend)
         return self.residuals[1](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #decoderlayer
-FRESH = fresh_heads, fresh_heads
-
 class DecoderLayer(nn.Module):
-    "Masked self-attention, attention to the encoder's output, then feed-forward. Source: section 3.1."
+    "Masked self-attention, attention to the memory, then feed-forward. Source: section 3.1."
     def __init__(self,
-                 self_attention:nn.Module, # (query, key, value, mask, heads) -> B T D
-                 cross_attention:nn.Module, # the same, with keys and values from the memory
+                 self_attention:nn.Module, # a `MultiHeadAttention`
+                 cross_attention:nn.Module, # another one, whose keys and values are the memory's
                  feed_forward:nn.Module, # B T D -> B T D
-                 residual:Callable[[], nn.Module], # makes one connection, called once per sub-layer
+                 residual:Callable[[], nn.Module], # makes a connection, for each sub-layer
                 ):
         super().__init__()
         self.self_attention, self.cross_attention = self_attention, cross_attention
@@ -59,15 +62,16 @@ class DecoderLayer(nn.Module):
         self.residuals = nn.ModuleList([residual(), residual(), residual()])
 
     def forward(self, x:Tensor, # B T D
-                memory:Tensor, # B S D, the encoder's output
+                memory:Tensor|tuple, # B S D, the encoder's output, or its keys and values
                 mask:Tensor|None=None, # bool, broadcastable to B H T T; True = may attend
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
-                heads:tuple=FRESH, # of self- and of cross-attention: made anew, or kept
+                positions:Tensor|None=None, # T, of the tokens; None: 0 ... T-1
+                cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B T D
-        own, cross = heads
-        x = self.residuals[0](x, lambda h: self.self_attention(h, h, h, mask, heads=own))
-        x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory, memory_mask,
-                                                                heads=cross))
+        if memory is None: raise refusal('memory', None, 'what the encoder returned')
+        def attend(h): return self.self_attention(h, None, mask, positions, cache)
+        x = self.residuals[0](x, attend)
+        x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory_mask))
         return self.residuals[2](x, self.feed_forward)
 
 # %% ../nbs/06_transformer.ipynb #encoder
@@ -75,36 +79,104 @@ class Encoder(nn.Module):
     "A stack of encoder layers. Source: section 3.1."
     def __init__(self,
                  layers:list, # of `EncoderLayer`
-                 after_stack:nn.Module, # B L D -> B L D, applied once at the end
+                 final_norm:nn.Module, # B L D -> B L D, applied once at the end
                 ):
         super().__init__()
-        self.layers, self.after_stack = nn.ModuleList(layers), after_stack
+        self.layers, self.final_norm = nn.ModuleList(layers), final_norm
 
     def forward(self, x:Tensor, # B L D
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
-                heads:Iterable=repeat(fresh_heads), # for each layer, see `EncoderLayer`
+                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
+                cache:DecoderCache|None=None, # of earlier tokens, under a causal mask
                ) -> Tensor: # B L D
-        for layer, own in zip(self.layers, heads): x = layer(x, mask, own)
-        return self.after_stack(x)
+        caches = layer_caches(self.layers, cache)
+        for layer, own in zip(self.layers, caches): x = layer(x, mask, positions, own)
+        return self.final_norm(x)
+
+def layer_caches(layers:nn.ModuleList, # of a stack
+                 cache:DecoderCache|None, # None: a forward pass without one
+                ) -> list: # of `KVCache` or None, one for each layer
+    "The cache of each layer. Raises `ValueError` where their numbers differ."
+    if cache is None: return [None]*len(layers)
+    if len(cache.layers) != len(layers):
+        raise refusal('cache', len(cache.layers), f'{len(layers)} layers, as the stack has')
+    return cache.layers
 
 # %% ../nbs/06_transformer.ipynb #decoder
 class Decoder(nn.Module):
     "A stack of decoder layers. Source: section 3.1."
     def __init__(self,
                  layers:list, # of `DecoderLayer`
-                 after_stack:nn.Module, # B T D -> B T D, applied once at the end
+                 final_norm:nn.Module, # B T D -> B T D, applied once at the end
                 ):
         super().__init__()
-        self.layers, self.after_stack = nn.ModuleList(layers), after_stack
+        self.layers, self.final_norm = nn.ModuleList(layers), final_norm
 
     def forward(self, x:Tensor, # B T D
-                memory:Tensor, # B S D
+                memory:Tensor|None, # B S D; None: the cache has its keys and values
                 mask:Tensor|None=None, # bool, broadcastable to B H T T; True = may attend
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
-                heads:Iterable=repeat(FRESH), # for each layer, see `DecoderLayer`
+                positions:Tensor|None=None, # T, of the tokens; None: 0 ... T-1
+                cache:DecoderCache|None=None, # of earlier tokens and the memory
                ) -> Tensor: # B T D
-        for layer, own in zip(self.layers, heads): x = layer(x, memory, mask, memory_mask, own)
-        return self.after_stack(x)
+        caches = layer_caches(self.layers, cache)
+        memories = [memory]*len(self.layers) if cache is None else cache.memory
+        for layer, own, memory in zip(self.layers, caches, memories):
+            x = layer(x, memory, mask, memory_mask, positions, own)
+        return self.final_norm(x)
+
+# %% ../nbs/06_transformer.ipynb #decodercache
+class DecoderCache:
+    "What a decoder keeps between steps: keys and values of earlier tokens, and of the memory."
+    def __init__(self, layers:list, # of `KVCache`, one for each layer
+                 memory:list, # its keys and values for each layer; None where there is none
+                 memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
+                ):
+        self.layers, self.memory, self.memory_mask = layers, memory, memory_mask
+        self.position = 0 + layers[0].length # of the next token; a tensor if static
+        self.tree_mask = None # B W K, bool: ancestors, and itself; None: one hypothesis
+        self.n_hypotheses = 0 # that `reorder` has prepared the next step for
+
+    def advance(self, n:int): # new tokens -> their positions n, and a mask or None
+        "Go n tokens further, or one further with each of n hypotheses after `reorder`."
+        first, new = self.layers[0], torch.arange(n, device=self.layers[0].key.device)
+        n_keys = first.capacity if first.static else first.length + n
+        if self.tree_mask is None:
+            positions, self.position = self.position + new, self.position + n
+            if n == 1 and not first.static: return positions, None # it may attend to all
+            return positions, torch.arange(n_keys, device=new.device) <= positions[:, None]
+        if n != self.n_hypotheses:
+            raise refusal('ids', n, f'{self.n_hypotheses} hypotheses, as told to `reorder`')
+        positions, self.position, self.n_hypotheses = self.position + 0*new, self.position + 1, 0
+        return positions, F.pad(self.tree_mask, (0, n_keys - self.tree_mask.shape[2]))[:, None]
+
+    def reorder(self, beam_idx:Tensor): # B W, back-pointers: whom each hypothesis continues
+        old, (batch, n) = self.tree_mask, beam_idx.shape
+        own = torch.eye(n, dtype=torch.bool, device=beam_idx.device).expand(batch, n, n)
+        if old is None and n == 1: return
+        if old is None: old = own.new_ones(batch, 1, int(self.layers[0].length)) # common past
+        old, self.n_hypotheses = old.take_along_dim(beam_idx[..., None], 1), n
+        self.tree_mask = torch.cat([old, own], -1)
+
+# %% ../nbs/06_transformer.ipynb #init-cache
+def init_cache(layers:nn.ModuleList, # of a decoder, or of an encoder under a causal mask
+               batch:int, # B
+               capacity:int, # tokens at the most, those of all hypotheses together
+               memory:Tensor|None=None, # B S D, what cross-attention reads
+               memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
+               static:bool=False, # one shape for all steps, see `KVCache`
+              ) -> DecoderCache:
+    "An empty cache of keys and values for each layer, and those of the memory."
+    def empty(p): # the cache of one self-attention, whose projections are p
+        return KVCache(batch, p.n_heads, capacity, p.d_k, p.d_v, static,
+                       dtype=p.weight.dtype, device=p.weight.device)
+    def projected(p): return tuple(x.contiguous() for x in p.key_value(memory))
+    if memory_mask is not None and memory_mask.all(): memory_mask = None # nothing to hide
+    return DecoderCache(
+        [empty(layer.self_attention.qkv_proj) for layer in layers],
+        [None if memory is None else projected(layer.cross_attention.qkv_proj)
+         for layer in layers],
+        memory_mask)
 
 # %% ../nbs/06_transformer.ipynb #stackconfig
 @dataclass(frozen=True)
@@ -171,11 +243,11 @@ def check_transformer_config(config:TransformerConfig, # to be checked
 
 # %% ../nbs/06_transformer.ipynb #build-attention
 def build_attention(config:StackConfig, # sizes
-                    turn:Callable[..., Tensor]=unturned, # of queries and keys
+                    rotary:nn.Module|None=None, # a `RotaryEmbedding` of queries and keys
                    ) -> MultiHeadAttention:
     "One attention of the configured size."
     return MultiHeadAttention(config.d_model, config.n_heads, config.d_k, config.d_v,
-                              config.attention_dropout, config.attention_bias, turn=turn)
+                              config.attention_dropout, config.attention_bias, rotary=rotary)
 
 def build_feed_forward(config:StackConfig, # sizes
                       ) -> FeedForward:
@@ -196,26 +268,26 @@ def build_positions(config, # with `positions` and `max_len`, besides what a sta
 
 # %% ../nbs/06_transformer.ipynb #build-encoder
 def build_encoder(config:StackConfig, # sizes and variants
-                  turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
+                  rotary:nn.Module|None=None, # a `RotaryEmbedding`, for self-attention
                  ) -> Encoder:
     "N encoder layers of the configured kind."
-    layers = [EncoderLayer(build_attention(config, turn), build_feed_forward(config),
+    layers = [EncoderLayer(build_attention(config, rotary), build_feed_forward(config),
                            lambda: build_residual(config))
               for _ in range(config.n_layers)]
-    return Encoder(layers, RESIDUALS[config.norm].after_stack(config.d_model, config.norm_eps))
+    return Encoder(layers, RESIDUALS[config.norm].final_norm(config.d_model, config.norm_eps))
 
 def build_decoder(config:StackConfig, # sizes and variants
-                  turn:Callable[..., Tensor]=unturned, # of queries and keys in self-attention
+                  rotary:nn.Module|None=None, # a `RotaryEmbedding`, for self-attention
                  ) -> Decoder:
     "N decoder layers of the configured kind."
-    layers = [DecoderLayer(build_attention(config, turn), build_attention(config),
+    layers = [DecoderLayer(build_attention(config, rotary), build_attention(config),
                            build_feed_forward(config), lambda: build_residual(config))
               for _ in range(config.n_layers)]
-    return Decoder(layers, RESIDUALS[config.norm].after_stack(config.d_model, config.norm_eps))
+    return Decoder(layers, RESIDUALS[config.norm].final_norm(config.d_model, config.norm_eps))
 
-# %% ../nbs/06_transformer.ipynb #initialise
-def initialise(model:nn.Module, # any module; changed in place
-              ) -> nn.Module: # the same
+# %% ../nbs/06_transformer.ipynb #init-weights
+def init_weights(model:nn.Module, # any module; changed in place
+                ) -> nn.Module: # the same
     "Xavier-uniform matrices and zero biases in every linear layer. Source: Glorot and Bengio 2010."
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -223,9 +295,9 @@ def initialise(model:nn.Module, # any module; changed in place
             if module.bias is not None: nn.init.zeros_(module.bias)
     return model
 
-# %% ../nbs/06_transformer.ipynb #build-ends
-def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropout
-              ) -> tuple[PositionedEmbedding, PositionedEmbedding, nn.Module]: # source, target, out
+# %% ../nbs/06_transformer.ipynb #build-embeddings
+def build_embeddings(config:TransformerConfig, # vocabularies, tying, positions, dropout
+                    ) -> tuple[PositionedEmbedding, PositionedEmbedding, nn.Module]: # source, target, out
     "What enters the encoder, what enters the decoder, and what turns vectors into logits."
     tgt_size = config.tgt_vocab_size or config.vocab_size
     joint = config.tie_weights and config.tgt_vocab_size is None
@@ -236,36 +308,66 @@ def build_ends(config:TransformerConfig, # vocabularies, tying, positions, dropo
               for end in (source, target))
     return *inputs, BiasedOutput(output) if config.output_bias else output
 
+# %% ../nbs/06_transformer.ipynb #encoderdecoder
+class EncoderDecoder(nn.Module):
+    "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`."
+    def forward(self, src:Tensor, # B S, source ids, or what else `encode` takes
+                tgt:Tensor, # B T, target ids, shifted right: they begin with BOS
+               ) -> Tensor: # B T V
+        return self.logits(self.decode(tgt, *self.encode(src)))
+
+    def decode(self, tgt, memory, memory_mask=None): # B T, B S D, B 1 1 S -> B T D
+        mask = target_mask(tgt, self.config.pad_id)
+        return self.decoder(self.tgt_embed(tgt), memory, mask, memory_mask)
+
+    def logits(self, hidden): return self.output.logits(hidden) # *batch D -> *batch V
+
+    @torch.inference_mode()
+    def prefill(self, src:Tensor, # B S, or what else `encode` takes
+                max_len:int, # tokens that will be decoded at the most
+                beam_size:int=1, # hypotheses for each source
+                bos_id:int|None=None, # the first token; None: the configuration's
+                static:bool=False, # see `KVCache`
+               ) -> tuple[Tensor, DecoderCache]: # logits B V of the token after BOS
+        "Encode the source and decode BOS."
+        bos = torch.full((len(src), 1), first_token(self.config, bos_id), device=src.device)
+        self.tgt_embed.positions.reserve(max_len)
+        capacity, encoded = 1 + beam_size*(max_len - 1), self.encode(src)
+        cache = init_cache(self.decoder.layers, len(src), capacity, *encoded, static)
+        return self.decode_step(bos, cache)[:, 0], cache
+
+    @torch.inference_mode()
+    def decode_step(self, ids:Tensor, # B n, next tokens, or one of each hypothesis
+                    cache:DecoderCache, # of all earlier ones; changed
+                   ) -> Tensor: # B n V
+        positions, mask = cache.advance(ids.shape[1])
+        x = self.tgt_embed(ids, positions)
+        return self.logits(self.decoder(x, None, mask, cache.memory_mask, positions, cache))
+
+# %% ../nbs/06_transformer.ipynb #first-token
+def first_token(config:TransformerConfig, # or another one with `bos_id` and `pad_id`
+                bos_id:int|None, # None: the configuration's
+               ) -> int:
+    "The id that begins every target. Raises `ValueError` if masks would hide it as padding."
+    bos_id = config.bos_id if bos_id is None else bos_id
+    if bos_id is None or bos_id == config.pad_id:
+        raise refusal('bos_id', bos_id, f'an id other than pad_id = {config.pad_id}')
+    return bos_id
+
 # %% ../nbs/06_transformer.ipynb #transformer
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     "The encoder-decoder model: ids in, logits out. Source: section 3. Differs: see `TransformerConfig`."
     config_class = TransformerConfig # what `load_model` reads
 
     def __init__(self, config:TransformerConfig): # architecture
         super().__init__()
         self.config = config
-        self.src_input, self.tgt_input, self.output = build_ends(config)
-        self.encoder = build_encoder(config, self.src_input.positions.turn)
-        self.decoder = build_decoder(config, self.tgt_input.positions.turn)
-        initialise(self)
-
-    def forward(self, src:Tensor, # B S, source ids
-                tgt:Tensor, # B T, target ids, shifted right: they begin with BOS
-               ) -> Tensor: # B T V
-        return self.logits(self.decode(tgt, *self.encode(src)))
+        self.src_embed, self.tgt_embed, self.output = build_embeddings(config)
+        self.encoder = build_encoder(config, self.src_embed.rotary)
+        self.decoder = build_decoder(config, self.tgt_embed.rotary)
+        init_weights(self)
 
     def encode(self, src:Tensor, # B S
               ) -> tuple[Tensor, Tensor]: # memory B S D, and its mask B 1 1 S
         mask = padding_mask(src, self.config.pad_id)
-        return self.encoder(self.src_input(src), mask), mask
-
-    def decode(self, tgt:Tensor, # B T
-               memory:Tensor, # B S D
-               memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
-              ) -> Tensor: # B T D
-        return self.decoder(self.tgt_input(tgt), memory, target_mask(tgt, self.config.pad_id),
-                            memory_mask)
-
-    def logits(self, hidden:Tensor, # *batch D
-              ) -> Tensor: # *batch V
-        return self.output.logits(hidden)
+        return self.encoder(self.src_embed(src), mask), mask

@@ -16,11 +16,11 @@ from .config import Config, check_probabilities, check_sizes, refusal
 from .embeddings import LearnedPositions
 from .images import (LabelledImages, digits, image_batches, image_folder,
                                           jittered, split)
-from .multi_head import recorded_attention
+from .multi_head import record_attention
 from .runs import Run, judged, run_metrics
 from .training import TrainConfig, label_loss, pick_device, train
 from .transformer import (StackConfig, build_encoder, check_stack_config,
-                                               initialise)
+                                               init_weights)
 
 # %% auto #0
 __all__ = ['patch_grid', 'patches_of', 'PatchEmbedding', 'ViTConfig', 'ViT', 'ImageClassifier', 'class_attention', 'ViTRunConfig',
@@ -98,7 +98,7 @@ class ViT(nn.Module):
         self.class_token = nn.Parameter(torch.randn(config.d_model) * 0.02)
         self.positions = LearnedPositions(config.d_model, 1 + rows*columns, config.d_k)
         self.dropout, self.encoder = nn.Dropout(config.dropout), build_encoder(config)
-        initialise(self)
+        init_weights(self)
 
     def forward(self, images:Tensor, # B C H W, values from 0 to 1
                ) -> Tensor: # B 1+N D
@@ -117,7 +117,7 @@ class ImageClassifier(nn.Module):
     def __init__(self, config:ViTConfig): # architecture
         super().__init__()
         self.config = config
-        self.vit, self.output = ViT(config), initialise(nn.Linear(config.d_model, config.n_classes))
+        self.vit, self.output = ViT(config), init_weights(nn.Linear(config.d_model, config.n_classes))
 
     def forward(self, images:Tensor, # B C H W, values from 0 to 1
                ) -> Tensor: # B n_classes
@@ -129,7 +129,7 @@ def class_attention(model:nn.Module, # an `ImageClassifier` in evaluation mode
                     images:Tensor, # B C H W, on its device
                    ) -> Tensor: # L B H rows columns, on the CPU
     "The weights of the class token over the patches. What it gives to itself is left out."
-    with recorded_attention(model) as records: model(images)
+    with record_attention(model) as records: model(images)
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
     rows = [calls[0][:, :, 0, 1:] for calls in records.values()] # B H N for each layer
     return torch.stack(rows).unflatten(-1, grid).cpu()

@@ -17,20 +17,21 @@ import transformers
 from machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
-from annotated_transformer.decoding import CachedSteps, SpecialIds, UncachedSteps, greedy_decode
-from annotated_transformer.few_rows import CompiledSteps, prepare_for_decoding
+from annotated_transformer.config import SpecialTokens
+from annotated_transformer.decoding import Uncached, greedy_decode
+from annotated_transformer.few_rows import Compiled, prepare_for_decoding
 from annotated_transformer.interop import to_huggingface
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
-ENDLESS = SpecialIds(eos_id=None)
+ENDLESS = SpecialTokens(eos_id=None)
 SOURCE_LENGTH, SEED = 32, 0
 
 
-def ours(model, src, length: int, beam: int, steps=CachedSteps):
+def ours(model, src, length: int, beam: int):
     "The best answers, cached."
-    if beam == 1: return greedy_decode(model, src, length, ENDLESS, steps)
-    return beam_search(model, src, length, ENDLESS, steps, beam_size=beam, length_penalty=0.0)
+    if beam == 1: return greedy_decode(model, src, length, ENDLESS)
+    return beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
 
 
 def theirs(model, src, length: int, beam: int):
@@ -42,14 +43,15 @@ def theirs(model, src, length: int, beam: int):
 
 
 @torch.no_grad()
-def uncached(model, src, length: int, device: str, samples: int) -> float:
+def time_uncached(model, src, length: int, device: str, samples: int) -> float:
     "Seconds for an answer without a cache, from steps at evenly spaced positions."
-    steps, times = UncachedSteps(model, src, length), []
+    uncached, times = Uncached(model), []
+    _, prefixes = uncached.prefill(src, length)
     for i in range(samples):
         position = int((i + 0.5) * length / samples)
-        steps.written = torch.full((len(src), 1, position), 3, device=device) if position else None
+        prefixes.ids = torch.full((len(src), 1, position), 3, device=device) # the newest token comes on top
         newest = torch.full((len(src), 1), 3, device=device)
-        times.append(seconds(lambda newest=newest: steps(newest)[:, 0].log_softmax(-1).argmax(-1), device))
+        times.append(seconds(lambda newest=newest: uncached.decode_step(newest, prefixes)[:, 0].log_softmax(-1).argmax(-1), device))
     return length * statistics.fmean(times)
 
 
@@ -58,7 +60,7 @@ def check(models: dict, src, length: int):
     for beam in (1, 4):
         found, expected = ours(models["ours"], src, length, beam), theirs(models["hugging face"], src, length, beam)
         if found.ids.tolist() != expected[:, 1:].tolist(): raise SystemExit(f"beam {beam}: the two sides write different tokens")
-    plain = greedy_decode(models["uncached"], src, length, ENDLESS, UncachedSteps)
+    plain = greedy_decode(Uncached(models["uncached"]), src, length, ENDLESS)
     if plain.ids.tolist() != ours(models["ours"], src, length, 1).ids.tolist(): raise SystemExit("cached and uncached write different tokens")
 
 
@@ -68,14 +70,15 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     sides = {name: partial(ours if name.startswith("ours") else theirs, model, src, length, beam) for name, model in models.items() if name != "uncached"}
     for name in sides:
         if "compiled" in name:
-            sides[name] = partial(sides[name], steps=partial(CompiledSteps, mode="reduce-overhead" if device == "cuda" else None))
+            model = Compiled(models[name], mode="reduce-overhead" if device == "cuda" else None)
+            sides[name] = partial(ours, model, src, length, beam)
             sides[name]() # compiles
     times = {name: [] for name in [*sides, *(["uncached"] if beam == 1 else [])]}
     rounds = rounds if batch * beam < 32 else min(rounds, 2) # minutes for each answer
     for turn in range(rounds):
         for name in sorted(sides, reverse=turn % 2 == 0): # the order alternates, so that neither always goes first
             times[name].append(seconds(sides[name], device))
-        if beam == 1: times["uncached"].append(uncached(models["uncached"], src, length, device, 8 if batch == 1 else 4))
+        if beam == 1: times["uncached"].append(time_uncached(models["uncached"], src, length, device, 8 if batch == 1 else 4))
     median = {name: statistics.median(values) for name, values in times.items()}
     ratios = {f"{mine} / {other}": median[other] / median[mine] for mine in sides if mine.startswith("ours") for other in median if not other.startswith("ours")}
     return dict(
@@ -101,8 +104,8 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     "Milliseconds of a cached step early and late in an answer, and those of its attention alone."
     times = []
     for _ in range(rounds):
-        steps, newest = CachedSteps(model, src, length), torch.full((len(src), 1), 3, device=device)
-        times.append([seconds(partial(steps, newest), device) for _ in range(length)])
+        (_, cache), newest = model.prefill(src, length + 1), torch.full((len(src), 1), 3, device=device)
+        times.append([seconds(partial(model.decode_step, newest, cache), device) for _ in range(length)])
     step = [statistics.median(column) for column in zip(*times)]
     quarter = length // 4
     config, attention = model.config, {}

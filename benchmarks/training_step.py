@@ -19,7 +19,7 @@ from annotated_transformer.masks import causal_mask, to_blocking
 from annotated_transformer.optimizer import build_optimizer
 from annotated_transformer.runs import count_parameters
 from annotated_transformer.training import TrainConfig, sequence_loss, train_step
-from annotated_transformer.transformer import Transformer, TransformerConfig, build_ends
+from annotated_transformer.transformer import Transformer, TransformerConfig, build_embeddings
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {"tiny": (10, 5, 12, 128, 1024), "base": (997, 32, 64, 16, 512), "big": (997, 32, 64, 8, 256)}
@@ -32,7 +32,7 @@ class TorchTransformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.src_input, self.tgt_input, self.output = build_ends(config)
+        self.src_embed, self.tgt_embed, self.output = build_embeddings(config)
         self.core = nn.Transformer(
             config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff, config.dropout, batch_first=True,
             norm_first=config.norm == "pre",
@@ -41,7 +41,7 @@ class TorchTransformer(nn.Module):
     def forward(self, src, tgt):
         pad = src == 0
         hidden = self.core(
-            self.src_input(src), self.tgt_input(tgt), tgt_mask=to_blocking(causal_mask(tgt.shape[1], device=tgt.device)),
+            self.src_embed(src), self.tgt_embed(tgt), tgt_mask=to_blocking(causal_mask(tgt.shape[1], device=tgt.device)),
             src_key_padding_mask=pad, tgt_key_padding_mask=tgt == 0, memory_key_padding_mask=pad, tgt_is_causal=True,
         )
         return self.output.logits(hidden)

@@ -4,7 +4,7 @@ import pytest
 from figures import figures, runs
 from project import TOOLS, chapters, modules
 
-LINES, WORDS, ROW, MODULE = 30, 150, 3, (60, 300)
+LINES, WORDS, ROW, MODULE = 30, 150, 3, (60, 400)
 
 # figure, least, most; over all chapters, or without 90 to 92
 BOOK = [
