@@ -126,7 +126,6 @@ def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation 
     finished = lengths > 0
     logits, cache = model.prefill(src, ids.shape[1], bos_id=special.bos_id)
     for t in range(ids.shape[1]):
-        if t: logits = model.decode_step(token[:, None], cache)[:, 0]
         log_probs = next_log_probs(logits, special)
         token = select_token(log_probs)
         scores += gather_beams(log_probs, token[:, None])[:, 0].masked_fill(finished, 0.0)
@@ -134,6 +133,7 @@ def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation 
         lengths = lengths + ~finished
         finished = finished | (token == special.eos_id) | (lengths == limits)
         if finished.all(): break
+        logits = model.decode_step(token[:, None], cache)[:, 0]
     return Hypotheses(ids[:, :lengths.max()], lengths, scores, scores)
 
 def filler(special:SpecialTokens) -> int: # PAD, or what can stand for it

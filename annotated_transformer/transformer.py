@@ -17,7 +17,7 @@ from .config import (Config, check_choice, check_probabilities, check_sizes,
 from .embeddings import (POSITIONS, BiasedOutput, PositionedEmbedding,
                                               TokenEmbedding)
 from .layers import ACTIVATIONS, RESIDUALS, FeedForward
-from .masks import causal_mask, padding_mask, target_mask
+from .masks import padding_mask, target_mask
 from .multi_head import KVCache, MultiHeadAttention, head_sizes
 
 # %% auto #0
