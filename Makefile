@@ -34,7 +34,7 @@ copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly
 	"$(BIN)/annotated-transformer" copy-task $(ARGS)
 
 # A file goes to one worker, so that its fixtures are made once; each notebook counts as a file, and the long ones come first.
-test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/01_attention.ipynb for one, NBFLAGS=slow for slow cells too)
+test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/02_attention.ipynb for one, NBFLAGS=slow for slow cells too)
 	"$(BIN)/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder -v --durations=10 $(TESTS) $(ARGS)
 
 # No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
@@ -46,7 +46,7 @@ docs: $(VENV)/.dev ## build the site into docs/_build/html
 	"$(BIN)/sphinx-build" -W --keep-going -q -b html -c docs nbs docs/_build/html
 	@echo "The site is at docs/_build/html/index.html"
 
-notebooks: $(VENV)/.dev ## export the library, run the notebooks and save their outputs (ARGS="nbs/01_attention.ipynb" for some)
+notebooks: $(VENV)/.dev ## export the library, run the notebooks and save their outputs (ARGS="nbs/02_attention.ipynb" for some)
 	"$(BIN)/nbdev_export"
 	"$(BIN)/python" nbs/run_notebooks.py $(ARGS)
 	"$(BIN)/nbdev_clean"

@@ -21,7 +21,7 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     url=cfg["git_url"],
-    packages=find_packages(include=["annotated_transformer"]),
+    packages=find_packages(include=["annotated_transformer", "annotated_transformer.*"]),
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,

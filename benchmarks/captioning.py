@@ -1,14 +1,15 @@
-"""The captioner of chapter 19 over three seeds, and the trials on which its settings were chosen.
+"""The captioner of chapter 58 over three seeds, and the trials on which its settings were chosen.
 
     python benchmarks/captioning.py [--device cuda] [--seeds 0,1,2]
 
 Writes results/captioning_DEVICE.json: the metrics of every run on strips of held-out digits, and exact matches of other settings on strips of
-validation digits. Chapter 19 reads this file.
+validation digits. Chapter 58 reads this file.
 """
 
 from machine import Results, arguments
 
-from annotated_transformer.captioning import CaptionerConfig, CaptioningRunConfig, run_captioning
+from annotated_transformer.experiments.captioning import CaptioningConfig, run_captioning
+from annotated_transformer.models.captioner import CaptionerConfig
 
 TRIALS = {"as it is": {}, "pre-norm": dict(model="pre-norm")}
 
@@ -19,11 +20,11 @@ if __name__ == "__main__":
     CaptionerConfig.presets["pre-norm"] = dict(norm="pre")  # for a trial only
     results, runs, validation = Results(f"captioning_{options.device}", options), [], {}
     for seed in map(int, options.seeds.split(",")):
-        runs.append(run_captioning(CaptioningRunConfig(seed=seed), options.device, progress=False).metrics)
+        runs.append(run_captioning(CaptioningConfig(seed=seed), options.device, progress=False).metrics)
         print({name: runs[-1][name] for name in ("seed", "exact_match", "exact_by_length", "train_seconds")}, flush=True)
     print("written to", results.save(runs=runs, validation=validation))
     for name, changes in TRIALS.items():
-        trial = run_captioning(CaptioningRunConfig(validation=True, **changes), options.device, progress=False)
+        trial = run_captioning(CaptioningConfig(validation=True, **changes), options.device, progress=False)
         validation[name] = trial.metrics["exact_match"]
         print("validation,", name, validation[name], flush=True)
         print("written to", results.save(runs=runs, validation=validation))

@@ -19,8 +19,8 @@ from torch.nn import functional as F
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.decoding import Uncached, greedy_decode
-from annotated_transformer.few_rows import Compiled, prepare_for_decoding
-from annotated_transformer.interop import to_huggingface
+from annotated_transformer.fast_linear import Compiled, prepare_for_decoding
+from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 

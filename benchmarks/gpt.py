@@ -1,23 +1,24 @@
-"""The language model of chapter 16b over several seeds, beside models that count.
+"""The language model of chapter 52 over several seeds, beside models that count.
 
     python benchmarks/gpt.py [--preset small] [--text book.txt] [--device cuda] [--seeds 0,1,2]
 
-Writes results/gpt_DEVICE.json: the metrics of every run and the history of the first. Chapter 16b reads its numbers from there.
+Writes results/gpt_DEVICE.json: the metrics of every run and the history of the first. Chapter 52 reads its numbers from there.
 """
 
 from machine import Results, arguments
 
-from annotated_transformer.language_model import GPTRunConfig, run_gpt
+from annotated_transformer.experiments.language_model import (LanguageModelConfig,
+    run_language_model)
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--preset", default="tiny", choices=list(GPTRunConfig.presets))
+    parser.add_argument("--preset", default="tiny", choices=list(LanguageModelConfig.presets))
     parser.add_argument("--text", default="", help="a file of text; nothing: Python's language reference")
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
     results, runs, history = Results(f"gpt_{options.device}", options), [], None
     for seed in map(int, options.seeds.split(",")):
-        run = run_gpt(GPTRunConfig.preset(options.preset, text=options.text, seed=seed), options.device, progress=False)
+        run = run_language_model(LanguageModelConfig.preset(options.preset, text=options.text, seed=seed), options.device, progress=False)
         runs.append(run.metrics)
         history = history or run.history.rows
         print({name: run.metrics[name] for name in ("seed", "loss", "loss_3gram", "loss_5gram", "train_seconds", "tokens_per_second")}, flush=True)

@@ -68,7 +68,7 @@ def copy_run(context: Context, preset: str, recipe: str, eval_every: int = 0, **
     "A full run of the copy task: its metrics, and the history of its training."
     from copy_task import configuration
 
-    from annotated_transformer.copy_task import run_copy_task
+    from annotated_transformer.experiments.copy_task import run_copy_task
     config = configuration(preset, recipe, **changes)
     done = run_copy_task(config, context.device, progress=False, eval_every=eval_every)
     return dict(recipe=recipe, metrics=done.metrics, history=done.history.rows)
@@ -129,20 +129,23 @@ def decoding_speed(context: Context, compiled: bool, batch: int, beam: int, leng
 
 
 def gpt_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.language_model import GPTRunConfig, run_gpt
-    done = run_gpt(GPTRunConfig.preset(preset, **changes), context.device, progress=False, eval_every=max(1, changes["steps"] // 5))
+    from annotated_transformer.experiments.language_model import (LanguageModelConfig,
+        run_language_model)
+    done = run_language_model(LanguageModelConfig.preset(preset, **changes), context.device, progress=False, eval_every=max(1, changes["steps"] // 5))
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
 def bert_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.bert import BERTRunConfig, run_bert
-    done = run_bert(BERTRunConfig.preset(preset, **changes), context.device, progress=False)
+    from annotated_transformer.experiments.topic_classification import (
+        TopicClassificationConfig, run_topic_classification)
+    done = run_topic_classification(TopicClassificationConfig.preset(preset, **changes), context.device, progress=False)
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
 def captioning_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.captioning import CaptioningRunConfig, run_captioning
-    done = run_captioning(CaptioningRunConfig.preset(preset, **changes), context.device, progress=False)
+    from annotated_transformer.experiments.captioning import (CaptioningConfig,
+        run_captioning)
+    done = run_captioning(CaptioningConfig.preset(preset, **changes), context.device, progress=False)
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
@@ -151,7 +154,8 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
     from PIL import Image
     from sklearn.datasets import load_digits
 
-    from annotated_transformer.vit import ViTRunConfig, run_vit
+    from annotated_transformer.experiments.image_classification import (
+        ImageClassificationConfig, run_image_classification)
     digits, written = load_digits(), dict.fromkeys(range(10), 0)
     with tempfile.TemporaryDirectory() as folder:
         for number, (picture, label) in enumerate(zip(digits.images, digits.target.tolist())):
@@ -160,7 +164,7 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
             path = Path(folder) / str(label) / f"{number}.png"
             path.parent.mkdir(exist_ok=True)
             Image.fromarray((255 - picture * 15.9375).astype("uint8")).save(path)
-        done = run_vit(ViTRunConfig.preset(preset, data=folder, **changes), context.device, progress=False)
+        done = run_image_classification(ImageClassificationConfig.preset(preset, data=folder, **changes), context.device, progress=False)
     metrics = done.metrics | dict(config=done.metrics["config"] | dict(data="digits, enlarged"))
     return dict(metrics=metrics, history=done.history.rows)
 
@@ -198,7 +202,7 @@ STAGES = (
     )),
     Stage("family", "GPT, BERT, the captioner and ViT at their larger sizes", (
         Job("gpt", gpt_run, 2.5, dict(preset="small", steps=1000), dict(preset="tiny", text=str(ROOT / "README.md"), **FEW)),
-        Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", tuning_steps=2, n_parts=2, n_labelled=4, **FEW)),
+        Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", finetune_steps=2, n_parts=2, n_labelled=4, **FEW)),
         Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),

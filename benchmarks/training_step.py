@@ -14,12 +14,14 @@ from machine import Results, arguments, rounded, seconds
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer.data import Batch, stream_batches, synthetic_pairs
-from annotated_transformer.masks import causal_mask, to_blocking
+from annotated_transformer.data import Batch, batch_pairs
+from annotated_transformer.datasets.synthetic import synthetic_pairs
+from annotated_transformer.masks import causal_mask, to_ignore_mask
 from annotated_transformer.optimizer import build_optimizer
-from annotated_transformer.runs import count_parameters
+from annotated_transformer.experiments.experiment import count_parameters
 from annotated_transformer.training import TrainConfig, sequence_loss, train_step
-from annotated_transformer.transformer import Transformer, TransformerConfig, build_embeddings
+from annotated_transformer.transformer import (Transformer, TransformerConfig,
+                                               build_embeddings)
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {"tiny": (10, 5, 12, 128, 1024), "base": (997, 32, 64, 16, 512), "big": (997, 32, 64, 8, 256)}
@@ -41,7 +43,7 @@ class TorchTransformer(nn.Module):
     def forward(self, src, tgt):
         pad = src == 0
         hidden = self.core(
-            self.src_embed(src), self.tgt_embed(tgt), tgt_mask=to_blocking(causal_mask(tgt.shape[1], device=tgt.device)),
+            self.src_embed(src), self.tgt_embed(tgt), tgt_mask=to_ignore_mask(causal_mask(tgt.shape[1], device=tgt.device)),
             src_key_padding_mask=pad, tgt_key_padding_mask=tgt == 0, memory_key_padding_mask=pad, tgt_is_causal=True,
         )
         return self.output.logits(hidden)
@@ -82,7 +84,7 @@ def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool 
     torch.manual_seed(SEED)
     same = dict(attention_bias=True, dropout=dropout, attention_dropout=dropout, hidden_dropout=dropout)
     config = TransformerConfig.preset(size, vocab_size=3 + n_symbols, **same)
-    batch = next(stream_batches(synthetic_pairs("copy", n_symbols, shortest, longest), n_rows)).to(device)
+    batch = next(batch_pairs(synthetic_pairs("copy", n_symbols, shortest, longest), n_rows)).to(device)
     makers = {"ours": partial(Transformer, config), "torch": partial(TorchTransformer, config)}
     sides = {name: Side(make().to(device).train()) for name, make in makers.items()}
     if compiled: sides |= {f"{name} compiled": Side(make().to(device).train(), True) for name, make in makers.items()}

@@ -195,7 +195,7 @@ def inherited(node, folder: Path) -> list:
     "Rows of the annotated fields that a class has from classes of this library, the nearest first, none that it has itself."
     rows, own = [], {row[0] for row in parameters(node, {})}
     for base in (b.id for b in getattr(node, "bases", ()) if isinstance(b, ast.Name)):
-        for public, comments in map(parsed, sorted(folder.glob("*.py"))):
+        for public, comments in map(parsed, sorted(folder.rglob("[!_]*.py"))):
             if not isinstance(public.get(base), ast.ClassDef): continue
             found = [*parameters(public[base], comments), *inherited(public[base], folder)]
             rows += [row for row in found if row[0] not in own]
@@ -221,7 +221,8 @@ class Api(SphinxDirective):
 
     def run(self):
         module, name = self.arguments
-        path = Path(self.config.book_package) / f"{module}.py"
+        package = Path(self.config.book_package)
+        path = package / f"{module.replace('.', '/')}.py"
         self.env.note_dependency(str(path))
         public, comments = parsed(path)
         node = public[name]
@@ -236,7 +237,7 @@ class Api(SphinxDirective):
         if isinstance(node, ast.ClassDef):
             methods = {m.name: m for m in node.body if isinstance(m, DEFINITIONS)}
             init = methods.get("__init__", node)
-        fields = inherited(node, path.parent) if isinstance(node, ast.ClassDef) else ()
+        fields = inherited(node, package) if isinstance(node, ast.ClassDef) else ()
         block += description(node, comments, more=fields) if init is node else [*description_of_class(node), *description(init, comments)]
         if isinstance(node, ast.ClassDef):
             for method in methods.values():
@@ -255,7 +256,7 @@ class Api(SphinxDirective):
 
     def source(self, path, node):
         return nodes.reference("", "source", classes=["api-source"], refuri=
-                               f"{self.config.book_repository}/blob/{self.config.book_branch}/{path.parent.name}/{path.name}#L{node.lineno}")
+                               f"{self.config.book_repository}/blob/{self.config.book_branch}/{path.relative_to(Path(self.config.book_package).parent).as_posix()}#L{node.lineno}")
 
     def method(self, path, module, name, method, comments):
         term = paragraph(code(f".{method.name}{signature(method)}", "api-name"), nodes.Text(" "), self.source(path, method), classes=["api-method"])
@@ -360,7 +361,7 @@ def read_readme(app, relative_path, parent, content):
 # ---- The order of the book ----
 
 class Part(TocTree):
-    """`{part} caption`: a hidden toctree of the chapters that exist. Each line is a pattern such as `0[0-6]_*` or a plain entry.
+    """`{part} caption`: a hidden toctree of the chapters that exist. Each line is a pattern such as `0?_*` or a plain entry.
     Sphinx's own toctree warns of a pattern without a match, under no name by which that could be switched off."""
     final_argument_whitespace = True
     required_arguments = 1
@@ -377,8 +378,8 @@ class Part(TocTree):
 # ---- Finishing touches on the document ----
 
 def chapter_number(docname):
-    "As the reader sees it: 3, 11 or 11b."
-    match = re.match(r"(\d\d[a-z]?)_", docname)
+    "As the reader sees it: 3 or 20."
+    match = re.match(r"(\d\d)_", docname)
     return match and (match[1].lstrip("0") or "0")
 
 
@@ -417,8 +418,8 @@ class LinkNames(SphinxPostTransform):
         package = Path(self.config.book_package).name
         known = {}
         for full, entry in self.env.domains.python_domain.objects.items():
-            module, _, name = full.removeprefix(f"{package}.").partition(".")
-            for spelling in (name, f"{module}.{name}", full): known.setdefault(spelling, []).append(entry)
+            name = entry.node_id.removeprefix("api-") # a module's name has dots, and so has a method's
+            for spelling in {name, full.removeprefix(f"{package}."), full}: known.setdefault(spelling, []).append(entry)
         for literal in list(self.document.findall(nodes.literal)):
             if "api-name" in literal["classes"] or any(isinstance(p, (nodes.reference, nodes.title)) for p in parents(literal)): continue
             found = known.get(literal.astext().removesuffix("()"), [])

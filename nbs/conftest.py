@@ -1,4 +1,4 @@
-"""Each notebook is one test, `nbs/01_attention.ipynb`, in a process of its own: seeds, threads and dtypes cannot leak.
+"""Each notebook is one test, `nbs/02_attention.ipynb`, in a process of its own: seeds, threads and dtypes cannot leak.
 
 `NBFLAGS="slow cuda"` in the environment runs the cells with these flags too.
 """

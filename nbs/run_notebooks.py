@@ -1,4 +1,4 @@
-"""Run notebooks and save their outputs in place: `python nbs/run_notebooks.py [--flags slow,cuda] [nbs/01_attention.ipynb ...]`.
+"""Run notebooks and save their outputs in place: `python nbs/run_notebooks.py [--flags slow,cuda] [nbs/02_attention.ipynb ...]`.
 
 Cells marked `#| eval: false` and cells with one of settings.ini's `tst_flags` are left alone, old outputs included,
 unless their flag is named in `--flags`: what a slow or GPU cell once printed stays until somebody runs it again.

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("plotting", "cli", "config", "few_rows", "runs")  # from 90: what chapters lean on, and what stands in front of them all
+TOOLS = ("config", "plotting", "experiments.experiment", "cli")  # from 90: what chapters lean on, and what stands in front of them all
 
 
 @functools.cache
@@ -93,7 +93,7 @@ class Chapter:
     "One notebook."
 
     def __init__(self, path: Path):
-        self.path, self.name, self.number = path, path.stem, path.stem.partition("_")[0]  # 11, 11b, 12
+        self.path, self.name, self.number = path, path.stem, path.stem.partition("_")[0]  # 02, 33
         self.notebook = json.loads(path.read_text(encoding="utf-8"))
         self.cells = [Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()]
 
@@ -128,8 +128,9 @@ def chapters() -> list[Chapter]:
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    "The library's modules by name, without those that are no chapter's."
-    return {path.stem: path for path in sorted(PACKAGE.glob("*.py")) if not path.stem.startswith("_")}
+    "The library's modules by dotted name, such as `models.gpt`, without those that are no chapter's."
+    paths = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
+    return {name: path for name, path in paths.items() if not path.stem.startswith("_")}
 
 
 def make(*words, folder: Path = ROOT) -> subprocess.CompletedProcess:

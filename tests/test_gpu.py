@@ -60,12 +60,13 @@ def sleep(context, seconds):
 
 
 def train_until_told(context, seconds):
-    from annotated_transformer.data import stream_batches, synthetic_pairs
+    from annotated_transformer.data import batch_pairs
+    from annotated_transformer.datasets.synthetic import synthetic_pairs
     from annotated_transformer.training import TrainConfig, train
     from annotated_transformer.transformer import Transformer, TransformerConfig
 
     model = Transformer(TransformerConfig.preset("tiny", vocab_size=13))
-    history = train(model, stream_batches(synthetic_pairs(), 2), TrainConfig(steps=10**6), progress=False)
+    history = train(model, batch_pairs(synthetic_pairs(), 2), TrainConfig(steps=10**6), progress=False)
     return dict(metrics=dict(interrupted=history.interrupted, steps=history.steps))
 
 

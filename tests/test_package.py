@@ -51,7 +51,7 @@ def installed(wheel, tmp_path_factory):
 def test_wheel_holds_the_library_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     library = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
-    assert library == {f"{PACKAGE.name}/{path.name}" for path in PACKAGE.glob("*.py")}
+    assert library == {f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*.py")}
     assert any(name.endswith("/LICENSE") for name in names)
 
 

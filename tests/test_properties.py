@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotated_transformer.attention import ATTENTIONS, reference_attention
-from annotated_transformer.data import EOS, PAD, TASKS, Batch, is_held_out, pair_length, token_batches
+from annotated_transformer.data import EOS, PAD, Batch, pair_length, batch_by_tokens
+from annotated_transformer.datasets.synthetic import TASKS, is_held_out
 from annotated_transformer.decoding import greedy_decode
-from annotated_transformer.layers import RESIDUALS
-from annotated_transformer.embeddings import POSITIONS
-from annotated_transformer.multi_head import MultiHeadAttention
-from annotated_transformer.objective import cross_entropy, reference_cross_entropy
+from annotated_transformer.layers import NORM_ORDERS
+from annotated_transformer.positions import POSITIONS
+from annotated_transformer.multi_head_attention import MultiHeadAttention
+from annotated_transformer.loss import cross_entropy, reference_cross_entropy
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 few = settings(max_examples=30, deadline=None)
@@ -41,7 +42,7 @@ def test_projecting_at_once_equals_projecting_apart(n_heads, d_k, d_v, length, s
 
 
 @few
-@given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(sorted(RESIDUALS)))
+@given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(sorted(NORM_ORDERS)))
 def test_padding_never_changes_a_prediction(sentences, positions, norm):
     torch.manual_seed(0)
     config = TransformerConfig(vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, positions=positions, norm=norm, dropout=0.0)
@@ -76,7 +77,7 @@ def test_a_batch_keeps_every_token_once(sentences):
 @few
 @given(pairs, st.integers(10, 60), st.integers(0, 99))
 def test_every_sentence_appears_once_per_epoch(sentences, budget, seed):
-    batches = list(token_batches(sentences, budget, seed))
+    batches = list(batch_by_tokens(sentences, budget, seed))
     assert sorted(pair for batch in batches for pair in batch) == sorted(sentences)
     assert all(len(batch) * max(map(pair_length, batch)) <= budget for batch in batches)
 

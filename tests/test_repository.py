@@ -4,7 +4,7 @@ import json
 import re
 
 import yaml
-from project import PACKAGE, ROOT, make, repository, settings
+from project import ROOT, make, repository, settings
 
 LARGEST = 1_000_000  # bytes
 # someone's home, a package folder, a kernel's temporary file
@@ -51,10 +51,6 @@ def test_nothing_built_is_committed():
     ]
     assert not built, built
 
-
-def test_package_has_no_folders():
-    "setup.py lists one package, so a folder in it would be left out of the wheel."
-    assert {path.parent.name for path in repository() if path.parts[0] == PACKAGE.name} == {PACKAGE.name}
 
 
 def test_citation_says_what_settings_say():

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 pytest.importorskip("transformers", reason="the second opinion is Hugging Face's: pip install -e '.[dev]'")
-from annotated_transformer.data import EOS, PAD, Batch, stream_batches, synthetic_pairs  # noqa: E402
+from annotated_transformer.data import EOS, PAD, Batch, batch_pairs  # noqa: E402
+from annotated_transformer.datasets.synthetic import synthetic_pairs  # noqa: E402
 from annotated_transformer.decoding import greedy_decode  # noqa: E402
-from annotated_transformer.interop import to_huggingface  # noqa: E402
+from annotated_transformer.interop.huggingface import to_huggingface  # noqa: E402
 from annotated_transformer.search import beam_search  # noqa: E402
 from annotated_transformer.training import TrainConfig, train  # noqa: E402
 from annotated_transformer.transformer import Transformer, TransformerConfig  # noqa: E402
@@ -20,7 +21,7 @@ def sides():
     torch.manual_seed(1)
     ours = Transformer(TransformerConfig.preset("tiny", vocab_size=13, attention_bias=True))
     task = dict(task="reverse", min_len=3, max_len=9)
-    train(ours, stream_batches(synthetic_pairs(**task), 64), TrainConfig(steps=60, lr=3e-3, warmup_steps=30), progress=False)
+    train(ours, batch_pairs(synthetic_pairs(**task), 64), TrainConfig(steps=60, lr=3e-3, warmup_steps=30), progress=False)
     return ours.eval(), to_huggingface(ours), Batch.from_pairs(list(islice(synthetic_pairs(**task, held_out=True), 40))).src
 
 

@@ -28,8 +28,8 @@ from bs4 import BeautifulSoup
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))
 CHAPTERS = [path.stem for path in NOTEBOOKS]
-PARTS = {"The model": 0, "Training and decoding": 7, "Looking inside, and translating": 13, "Its descendants": 16,
-         "In practice": 20, "The tools": 90}  # caption -> first chapter
+PARTS = ("The model", "Training", "Decoding", "First task, and looking inside", "Translation", "Descendants", "Since 2017",
+         "Speed and scale", "In practice", "Tools")  # a decade of numbers each
 SETTINGS = configparser.ConfigParser(delimiters=["="])
 SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
 SETTINGS = SETTINGS["DEFAULT"]
@@ -50,10 +50,15 @@ def statements(module: Path) -> dict:
 
 def exports():
     "(module file, chapter, public name) for each entry of each `__all__`."
-    for module in sorted((ROOT / SETTINGS["lib_path"]).glob("*.py")):
-        source = re.search(r"File to edit: \.\./nbs/(\w+)\.ipynb", module.read_text(encoding="utf-8"))
+    for module in sorted((ROOT / SETTINGS["lib_path"]).rglob("*.py")):
+        source = re.search(r"File to edit: [./]*/nbs/([\w.]+)\.ipynb", module.read_text(encoding="utf-8"))
         if source is None or "__all__" not in (tree := statements(module)): continue
         for name in ast.literal_eval(tree["__all__"].value): yield module, source[1], name
+
+
+def dotted(module: Path) -> str:
+    "`models.gpt`"
+    return ".".join(module.relative_to(ROOT / SETTINGS["lib_path"]).with_suffix("").parts)
 
 
 EXPORTS = list(exports())
@@ -104,7 +109,7 @@ def test_build_has_no_warnings(build):
 
 # ---- The order of the book ----
 
-def shown_number(chapter): return str(int(chapter[:2])) + chapter[2:].partition("_")[0]
+def shown_number(chapter): return chapter[:2].lstrip("0") or "0"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -121,8 +126,7 @@ def test_chapter_has_a_page_with_its_title_and_number(pages, chapter):
 def test_sidebar_has_the_parts_in_order(pages):
     expected = {}
     for chapter in CHAPTERS:
-        part = [caption for caption, first in PARTS.items() if first <= int(chapter[:2])][-1]
-        expected.setdefault(part, []).append(f"{chapter}.html")
+        expected.setdefault(PARTS[int(chapter[0])], []).append(f"{chapter}.html")
     menu = pages["index"].select_one("nav.bd-links")
     found = {caption.text.strip(): [a["href"] for a in caption.find_next_sibling("ul").select("li.toctree-l1 > a") if a["href"][0].isdigit()]
              for caption in menu.select("p.caption")}
@@ -160,9 +164,10 @@ def test_figures_have_their_captions_and_descriptions(pages, chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_solutions_are_folded(pages, chapter):
-    folded = sum(len(re.findall(r"^:{3,}\s*\{dropdown\}", c["source"], re.M)) for c in cells(chapter) if c["cell_type"] == "markdown")
-    details = pages[chapter].select("article details.sd-dropdown")
+    folded = sum(len(re.findall(r"^<details>", c["source"], re.M)) for c in cells(chapter) if c["cell_type"] == "markdown")
+    details = [d for d in pages[chapter].select("article details") if not d.get("class")]
     assert len(details) == folded and not any(d.has_attr("open") for d in details)
+    assert all(d.summary and len(d.text) > len(d.summary.text) for d in details)
     assert ":::" not in pages[chapter].select_one("article").text.replace("[:::", "")
 
 
@@ -186,7 +191,7 @@ def line_of(href) -> str:
     return (ROOT / match[1]).read_text(encoding="utf-8").splitlines()[int(match[2]) - 1]
 
 
-@pytest.mark.parametrize("module,chapter,name", EXPORTS, ids=[f"{m.stem}.{n}" for m, _, n in EXPORTS])
+@pytest.mark.parametrize("module,chapter,name", EXPORTS, ids=[f"{dotted(m)}.{n}" for m, _, n in EXPORTS])
 def test_exported_name_has_a_block_and_its_source(pages, module, chapter, name):
     block = pages[chapter].find(id=f"api-{name}")
     assert block is not None and block.name == "details", "no API block"
@@ -204,12 +209,12 @@ def rows(table):
     return [dict(zip(head, (td.text for td in tr.select("td")))) for tr in table.select("tbody tr")]
 
 
-@pytest.mark.parametrize("module", sorted({m for m, *_ in EXPORTS}), ids=lambda m: m.stem)
+@pytest.mark.parametrize("module", sorted({m for m, *_ in EXPORTS}), ids=dotted)
 def test_tables_say_what_docments_says(pages, module):
     "The site reads the syntax tree; fastcore reads the living function. They have to agree."
     docments = pytest.importorskip("fastcore.docments").docments
     pytest.importorskip("torch")
-    living = importlib.import_module(f"{SETTINGS['lib_path']}.{module.stem}")
+    living = importlib.import_module(f"{SETTINGS['lib_path']}.{dotted(module)}")
     compared = 0
     for _, chapter, name in (e for e in EXPORTS if e[0] == module):
         statement, thing = statements(module)[name], getattr(living, name)
@@ -342,7 +347,7 @@ def test_page_is_whole_and_asks_no_other_host(browser, address, page):
     formulas, drawn, faults = browser.execute_script("""return ['.math', '.math mjx-container > svg', 'mjx-merror, [data-mjx-error]']
         .map(s => document.querySelectorAll('article ' + s.replaceAll(', ', ', article ')).length)""")
     assert drawn >= formulas and not faults
-    if page == "01_attention": assert drawn > 5
+    if page == "02_attention": assert drawn > 5
     broken = browser.execute_script("return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
     assert not broken
     urls = requested(browser)
@@ -376,7 +381,7 @@ def test_search_finds_a_name(browser, address, name):
 
 
 def test_link_to_a_name_unfolds_its_block(browser, address):
-    page = f"{address}01_attention.html"
+    page = f"{address}02_attention.html"
     is_open = "return document.getElementById('api-masked_softmax').open"
     visit(browser, page)
     assert browser.execute_script(is_open) is False
@@ -385,7 +390,7 @@ def test_link_to_a_name_unfolds_its_block(browser, address):
 
 
 def test_dark_mode_switches_and_stays(browser, address):
-    visit(browser, f"{address}01_attention.html")
+    visit(browser, f"{address}02_attention.html")
     look = """const light = e => { const [r, g, b] = getComputedStyle(e).color.match(/[\\d.]+/g); return (+r + +g + +b) / 765 };
         const ground = getComputedStyle(document.documentElement).backgroundColor.match(/[\\d.]+/g);
         const ofBody = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g);
@@ -404,13 +409,13 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert theme == "light" and ground > .9 and text < .4 and formula < .4
     theme, ground, text, formula = switch_to("dark")
     assert theme == "dark" and ground < .2 and text > .6 and formula > .6
-    visit(browser, f"{address}02_masks.html")
+    visit(browser, f"{address}03_masks.html")
     assert browser.execute_script(look)[0] == "dark"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_attention_view_follows_the_theme(browser, address, theme):
-    visit(browser, f"{address}13b_view.html")
+    visit(browser, f"{address}32_inspection.attention_view.html")
     browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
     browser.execute_async_script("setTimeout(arguments[0], 500)")  # colours fade over
     assert_readable(browser, theme == "dark")

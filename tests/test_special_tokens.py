@@ -5,10 +5,11 @@ import copy
 import pytest
 import torch
 from annotated_transformer.config import SpecialTokens
-from annotated_transformer.data import Batch, LabelledBatch, stream_batches
-from annotated_transformer.gpt import GPT, GPTConfig
-from annotated_transformer.objective import count_correct
-from annotated_transformer.training import TrainConfig, evaluate, label_loss, sequence_loss, train
+from annotated_transformer.data import Batch, LabelledBatch, batch_pairs
+from annotated_transformer.models.gpt import GPT, GPTConfig
+from annotated_transformer.loss import count_correct
+from annotated_transformer.training import (TrainConfig, evaluate, classification_loss,
+                                            sequence_loss, train)
 from annotated_transformer.transformer import Transformer, TransformerConfig
 from torch import nn
 
@@ -42,7 +43,7 @@ def random(model):
 
 def marian():
     transformers = pytest.importorskip("transformers", reason="Marian is Hugging Face's")
-    from annotated_transformer.interop import from_huggingface
+    from annotated_transformer.interop.huggingface import from_huggingface
 
     sizes = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 40))}
     ids = dict(pad_token_id=49, eos_token_id=0, decoder_start_token_id=49, forced_eos_token_id=None)
@@ -52,7 +53,7 @@ def marian():
 
 def gpt2():
     transformers = pytest.importorskip("transformers", reason="GPT-2 is Hugging Face's")
-    from annotated_transformer.interop import from_huggingface
+    from annotated_transformer.interop.huggingface import from_huggingface
 
     sizes = dict(n_embd=24, n_layer=2, n_head=4, vocab_size=50, n_positions=32, bos_token_id=49, eos_token_id=49)
     return from_huggingface(random(transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes))))
@@ -135,9 +136,9 @@ def test_a_batch_with_other_ids_than_the_model_is_refused_before_anything_is_lea
     start = copy.deepcopy(model.state_dict())
     both = r"special tokens of the batch: got SpecialTokens\(pad_id=0, bos_id=1, eos_id=2\), expected SpecialTokens\(.*=3"
     with pytest.raises(ValueError, match=both):
-        train(model, stream_batches([SHORT, LONG], 2), TrainConfig(steps=1, warmup_steps=1), progress=False)
+        train(model, batch_pairs([SHORT, LONG], 2), TrainConfig(steps=1, warmup_steps=1), progress=False)
     assert all(torch.equal(weight, start[name]) for name, weight in model.state_dict().items())
-    right = stream_batches([SHORT, LONG], 2, SpecialTokens.of(model))
+    right = batch_pairs([SHORT, LONG], 2, SpecialTokens.of(model))
     train(model, right, TrainConfig(steps=1, warmup_steps=1), progress=False)
     assert not all(torch.equal(weight, start[name]) for name, weight in model.state_dict().items())
 
@@ -154,7 +155,7 @@ def test_a_compiled_model_answers_as_the_plain_one():
 def test_labels_all_count():
     batch = LabelledBatch((torch.eye(3),), torch.tensor([0, 0, 2]))
     classifier = nn.Linear(3, 3)
-    assert label_loss(classifier, batch).item() == pytest.approx(sum(by_hand(classifier, batch, None)), rel=1e-5)
-    assert evaluate(classifier, [batch], labels=True)["loss"] * 3 == pytest.approx(label_loss(classifier, batch).item(), rel=1e-5)
+    assert classification_loss(classifier, batch).item() == pytest.approx(sum(by_hand(classifier, batch, None)), rel=1e-5)
+    assert evaluate(classifier, [batch], labels=True)["loss"] * 3 == pytest.approx(classification_loss(classifier, batch).item(), rel=1e-5)
     with pytest.raises(TypeError):
         LabelledBatch((torch.eye(3),), torch.tensor([0, 0, 2]), 3)  # a pad_id is named, never a number in passing

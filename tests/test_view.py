@@ -1,4 +1,4 @@
-"""The interactive view of chapter 13b, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
+"""The interactive view of chapter 32, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
 
 import re
 
@@ -6,19 +6,19 @@ import pytest
 import torch
 from browsing import assert_readable, requested, visit
 
-from annotated_transformer.inspect import Attended
-from annotated_transformer.view import AttentionView, attention_view
+from annotated_transformer.inspection.attention_maps import AttentionMaps
+from annotated_transformer.inspection.attention_view import AttentionView, attention_view
 
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>"
 READ, WRITTEN = ["the", "cat", HOSTILE, "EOS"], ["die", "Katze", "EOS"]
 
 
-def example() -> Attended:
+def example() -> AttentionMaps:
     "Two layers of three heads; each part with weights of its own."
     torch.manual_seed(0)
     sizes = {"encoder self": (READ, READ), "decoder self": (WRITTEN, ["BOS", *WRITTEN[:-1]]), "decoder cross": (WRITTEN, READ)}
     weights = {part: (4 * torch.randn(2, 3, len(q), len(k))).softmax(-1) for part, (q, k) in sizes.items()}
-    return Attended(weights, {part: q for part, (q, _) in sizes.items()}, {part: k for part, (_, k) in sizes.items()})
+    return AttentionMaps(weights, {part: q for part, (q, _) in sizes.items()}, {part: k for part, (_, k) in sizes.items()})
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_two_views_on_a_page_are_apart(browser, tmp_path):
 
 def test_view_of_sixty_tokens_fits_a_phone(browser, tmp_path):
     words = [f"word{i}" for i in range(60)]
-    large = Attended({"self": torch.rand(6, 8, 60, 60).softmax(-1)}, {"self": words}, {"self": words})
+    large = AttentionMaps({"self": torch.rand(6, 8, 60, 60).softmax(-1)}, {"self": words}, {"self": words})
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
     try:
         visit(browser, attention_view(large).save(tmp_path / "large.html").as_uri())
