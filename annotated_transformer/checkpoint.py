@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import nn
 
-from .config import argument_error
+from .config import argument_error, uncompiled
 
 # %% auto #0
 __all__ = ['FORMAT', 'save_model', 'load_model']
@@ -24,7 +24,7 @@ def save_model(model:nn.Module, # with a `config`, to be saved
     "Write `config.json` and `model.safetensors`; shared weights are stored once."
     # here, so that importing needs torch only
     from safetensors.torch import save_model as save_tensors
-    folder = Path(folder)
+    folder, model = Path(folder), uncompiled(model)
     folder.mkdir(parents=True, exist_ok=True)
     config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
     (folder/'config.json').write_text(json.dumps(config, indent=2) + '\n')

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 # %% auto #0
 __all__ = ['argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'SpecialTokens',
-           'Config']
+           'uncompiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
 def argument_error(name:str, # argument or option that is wrong
@@ -77,6 +77,12 @@ class SpecialTokens:
         "Those of the model's configuration; the defaults where it has no such field."
         config = getattr(model, 'config', None)
         return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
+
+# %% ../nbs/90_config.ipynb #uncompiled
+def uncompiled(model, # a module
+              ): # the module that `torch.compile` wrapped; any other as it is
+    "The model inside the wrapper of `torch.compile`."
+    return getattr(model, '_orig_mod', model)
 
 # %% ../nbs/90_config.ipynb #config
 class Config:

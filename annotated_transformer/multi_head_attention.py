@@ -16,7 +16,7 @@ from .attention import (Attention, attention_weights,
                                              check_attention_inputs, fused_attention,
                                              scaled_dot_product_attention)
 from .config import (argument_error, check_probabilities, check_sizes,
-                                          check_width)
+                                          check_width, uncompiled)
 
 # %% auto #0
 __all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'attend', 'MultiHeadAttention', 'KVCache',
@@ -180,7 +180,7 @@ def record_attention(model:nn.Module, # any module with `MultiHeadAttention` ins
     def keep(name, module, args, output):
         records.setdefault(name, []).append(output[1].detach())
         return output if asked.pop() else output[0]
-    for name, module in model.named_modules():
+    for name, module in uncompiled(model).named_modules():
         if isinstance(module, MultiHeadAttention):
             handles.append(module.register_forward_pre_hook(ask, with_kwargs=True))
             handles.append(module.register_forward_hook(partial(keep, name)))

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..config import SpecialTokens, argument_error, check_choice
+from ..config import (SpecialTokens, argument_error, check_choice,
+                                          uncompiled)
 from ..decoding import greedy_decode
 from ..multi_head_attention import record_attention
 
@@ -92,6 +93,7 @@ def trace_attention(
     word:Callable[[int], str]=str, # the label of an id
 ) -> AttentionMaps:
     "Where each head looks while the model writes `target` for `source`."
+    model = uncompiled(model) # which may leave out what records the weights
     special = SpecialTokens.of(model)
     named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
     if not source or {*source} & {*astuple(special)}:
