@@ -67,8 +67,9 @@ class QKVProjection(nn.Linear):
                ) -> tuple: # B H Q Dk, B H K Dk, B H K Dv
         check_width('x', x, self.in_features)
         if memory is None: return self.project(x, 0, 3)
-        memory = memory if isinstance(memory, tuple) else self.key_value(memory)
-        return *self.project(x, 0, 1), *memory
+        query, = self.project(x, 0, 1)
+        if isinstance(memory, tuple): return query.contiguous(), *memory
+        return query, *self.key_value(memory)
 
     def key_value(self, memory): # B K D -> B H K Dk, B H K Dv
         check_width('memory', memory, self.in_features)
@@ -124,7 +125,7 @@ class MultiHeadAttention(nn.Module):
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
         query, key, value = self.qkv_proj(x, memory) # B H Q Dk, B H K Dk, B H K Dv
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
-        if cache: key, value = cache.update(key, value)
+        if cache: query, (key, value) = query.contiguous(), cache.update(key, value)
         dropout = self.dropout if self.training else 0.0
         out, w = attend(query, key, value, mask, dropout, self.attention, need_weights)
         out = self.out_proj(merge_heads(out)) # B Q D
