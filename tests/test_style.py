@@ -115,6 +115,13 @@ def test_markdown_is_standard(chapter):
     assert not special, "\n".join(special)
 
 
+@each_chapter
+def test_folded_text_ends_before_other_text(chapter):
+    "Without an empty line, what follows `</details>` is HTML to a reader of Markdown, and its links stay raw."
+    raw = [cell.id for cell in chapter.cells if not cell.is_code and re.search(r"</details>[^\S\n]*\n(?=\S)", cell.source)]
+    assert not raw, f"{chapter.name}: {raw}"
+
+
 def test_the_lists_of_chapters_are_complete():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"\]\(nbs/([\w.]+)\.ipynb\)", text)
