@@ -20,6 +20,7 @@ FORMAT = 2 # of model folders; it changes when names of parameters or options do
 
 def save_model(model:nn.Module, # with a `config`, to be saved
                folder, # made if it is not there
+               tokenizer=None, # saved beside it by its own `save(folder)`
               ) -> Path: # the folder
     "Write `config.json` and `model.safetensors`; shared weights are stored once."
     # here, so that importing needs torch only
@@ -29,6 +30,7 @@ def save_model(model:nn.Module, # with a `config`, to be saved
     config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
     (folder/'config.json').write_text(json.dumps(config, indent=2) + '\n')
     save_tensors(model, str(folder/'model.safetensors'))
+    if tokenizer is not None: tokenizer.save(folder)
     return folder
 
 # %% ../nbs/14_checkpoint.ipynb #load-model

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -17,28 +16,23 @@ except ImportError as error:
     raise ImportError('the command annotated-transformer is built with typer, '
                       'which is missing: pip install typer') from error
 
-from annotated_transformer.experiments.topic_classification import (
-    TopicClassificationConfig, run_topic_classification)
-from .experiments.captioning import CaptioningConfig, run_captioning
+from .checkpoint import load_model
 from .config import argument_error
-from .experiments.copy_task import CopyTaskConfig, run_copy_task
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses, check_default_special_tokens
+from .experiments import (
+    captioning, copy_task, image_classification, language_model, topic_classification)
+from .experiments.experiment import (
+    ExperimentResult, format_examples, save_result)
 from .inspection.attention_maps import trace_attention
-from annotated_transformer.experiments.language_model import (LanguageModelConfig,
-    run_language_model)
-from .checkpoint import load_model
-from .experiments.experiment import ExperimentResult, save_result
+from .inspection.attention_view import attention_view
 from .search import beam_search
 from .training import pick_device
 from .transformer import Transformer
-from .inspection.attention_view import attention_view
-from annotated_transformer.experiments.image_classification import (
-    ImageClassificationConfig, run_image_classification)
 
 # %% auto #0
 __all__ = ['app', 'Seed', 'Device', 'Steps', 'HeldOut', 'Out', 'program', 'main', 'format_report', 'make_folder',
-           'run_experiment', 'copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
+           'run_experiment', 'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
            'answer_lines', 'decode']
 
 # %% ../nbs/93_cli.ipynb #program
@@ -56,19 +50,20 @@ def main():
     app()
 
 # %% ../nbs/93_cli.ipynb #report
-def format_report(run:ExperimentResult, # a finished run
+def format_report(result:ExperimentResult, # of any experiment
+                  format_example:Callable, # (input, target, prediction) -> a line of text
                  ) -> str: # lines of text
     "Examples and numbers of a run, for a terminal."
-    m = run.metrics
+    m = result.metrics
     return '\n'.join([
-        *run.examples(), '',
+        *format_examples(result, format_example), '',
         *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps']
           if m['interrupted'] else []),
         f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
         f'{m["device"]}',
         f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
-        run.headline])
+        result.summary])
 
 # %% ../nbs/93_cli.ipynb #prepare
 def make_folder(folder:Path, # for what will be written
@@ -82,8 +77,10 @@ def make_folder(folder:Path, # for what will be written
     return folder
 
 def run_experiment(
-    preset:Callable, # (**options) -> a configuration
-    run:Callable, # (configuration, device, progress=) -> a `ExperimentResult`
+    config_class:type, # an `ExperimentConfig`
+    run:Callable, # (configuration, device, progress=) -> an `ExperimentResult`
+    experiment, # the module that has `format_example` and `plot` for it
+    preset:str, # of the configuration
     device:str, # see `pick_device`
     folder:Path, # for the results
     **options, # of the configuration; None: the preset's
@@ -91,16 +88,17 @@ def run_experiment(
     "Configure, run, save, report: what every training command does."
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        config = preset(**given)
+        config = config_class.preset(preset, **given)
         pick_device(device)
         make_folder(folder)
         # no bar in a file or pipe
         result = run(config, device, progress=sys.stderr.isatty())
     except (ValueError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
-    save_result(result, folder)
+    save_result(result, folder, experiment.plot)
     files = ', '.join(sorted(file.name for file in folder.iterdir()))
-    typer.echo(f'{format_report(result)}\nwritten to {folder}: {files}')
+    report = format_report(result, experiment.format_example)
+    typer.echo(f'{report}\nwritten to {folder}: {files}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
@@ -108,7 +106,7 @@ Device = Annotated[str, typer.Option(
     help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
 
 @app.command('copy-task')
-def copy_task(
+def train_copy_task(
     task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
     preset:Annotated[str, typer.Option(
         help='Sizes of data and model: tiny (two CPU cores, under a minute) '
@@ -123,8 +121,8 @@ def copy_task(
         help='Folder for the results [default: runs/TASK].')]=None):
     """Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen
     ones."""
-    run_experiment(partial(CopyTaskConfig.preset, preset), run_copy_task, device,
-                   out or Path('runs')/task,
+    run_experiment(copy_task.CopyTaskConfig, copy_task.run_copy_task, copy_task, preset,
+                   device, out or Path('runs')/task,
                    task=task, seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-gpt
@@ -143,13 +141,13 @@ def train_gpt(
         help='tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Steps=None, # updates of the weights
-    heldout:HeldOut=None, # held-out beginnings that are continued at the end
+    heldout:HeldOut=None, # held-out prompts that are continued at the end
     device:Device='auto', # where
     out:Out=None, # folder for the results
 ):
-    "Train a language model on a text; compare it with models that count."
-    run_experiment(partial(LanguageModelConfig.preset, preset), run_language_model, device,
-                   out or Path('runs')/'gpt',
+    "Train a language model on a text; compare it with n-gram models."
+    run_experiment(language_model.LanguageModelConfig, language_model.run_language_model,
+                   language_model, preset, device, out or Path('runs')/'gpt',
                    text=text and str(text), seed=seed, steps=steps, n_heldout=heldout)
 
 @app.command('bert')
@@ -162,9 +160,10 @@ def train_bert(
     device:Device='auto', # where
     out:Out=None, # folder for the results
 ):
-    "Pre-train on masked words, then tell which part of a text a sentence comes from."
-    run_experiment(partial(TopicClassificationConfig.preset, preset),
-                   run_topic_classification, device, out or Path('runs')/'bert',
+    "Pre-train on masked words, then tell which topic a sentence comes from."
+    run_experiment(topic_classification.TopicClassificationConfig,
+                   topic_classification.run_topic_classification, topic_classification,
+                   preset, device, out or Path('runs')/'bert',
                    seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-vit
@@ -182,8 +181,9 @@ def train_vit(
     out:Out=None, # folder for the results
 ):
     "Train a classifier of images; count right answers on held-out ones."
-    run_experiment(partial(ImageClassificationConfig.preset, preset),
-                   run_image_classification, device, out or Path('runs')/'vit',
+    run_experiment(image_classification.ImageClassificationConfig,
+                   image_classification.run_image_classification, image_classification,
+                   preset, device, out or Path('runs')/'vit',
                    data=data, seed=seed, steps=steps, held_out=heldout)
 
 @app.command('captioning')
@@ -197,9 +197,9 @@ def train_captioner(
     out:Out=None, # folder for the results
 ):
     "Train a model that writes the digits of a picture in words; count exact answers."
-    run_experiment(partial(CaptioningConfig.preset, preset), run_captioning, device,
-                   out or Path('runs')/'captioning', seed=seed, steps=steps,
-                   n_heldout=heldout)
+    run_experiment(captioning.CaptioningConfig, captioning.run_captioning, captioning,
+                   preset, device, out or Path('runs')/'captioning',
+                   seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #symbols
 def parse_ids(text:str, # numbers, separated by spaces

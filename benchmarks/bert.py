@@ -1,9 +1,9 @@
-"""BERT on the sentences of the language reference: three contenders and scikit-learn, by number of labels, over several seeds.
+"""BERT on the sentences of the language reference: three models and scikit-learn, by number of labels, over several seeds.
 
     python benchmarks/bert.py [--device cuda] [--seeds 0,1,2,3,4] [--labels 50,200,800]
 
 Writes results/bert_DEVICE.json after each seed: one pre-training per seed, and the accuracies on 400 held-out sentences after
-learning from so many labels. Chapter 53 draws its figures from this file. Needs scikit-learn.
+learning from so many labels. Chapter 54 draws its figures from this file. Needs scikit-learn.
 """
 
 from machine import Results, arguments
@@ -11,10 +11,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from annotated_transformer.experiments.topic_classification import (
-    TopicClassificationConfig, build_baselines, evaluate_mlm, pretrain)
 from annotated_transformer.datasets.python_reference import read_corpus
-from annotated_transformer.experiments.topic_classification import train_classifier
+from annotated_transformer.experiments.topic_classification import (
+    TopicClassificationConfig, build_baselines, evaluate_mlm, pretrain, train_classifier)
 from annotated_transformer.training import pick_device
 
 if __name__ == "__main__":
@@ -26,12 +25,13 @@ if __name__ == "__main__":
     results, runs = Results(f"bert_{options.device}", options), []
     for seed in map(int, options.seeds.split(",")):
         config = TopicClassificationConfig.preset(options.preset, seed=seed)
-        corpus = read_corpus(config.n_parts, config.n_heldout, config.n_labelled, seed)
+        corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, seed)
         masked, history = pretrain(config, corpus, pick_device(options.device), progress=False)
         common = dict(seed=seed, **evaluate_mlm(masked, corpus), train_seconds=round(history.seconds, 1))
         for n_labelled in map(int, options.labels.split(",")):
-            corpus = read_corpus(config.n_parts, config.n_heldout, n_labelled, seed)
-            again = config.replace(n_labelled=n_labelled, finetune_steps=max(config.finetune_steps, 12 * n_labelled // 16))
+            corpus = read_corpus(config.n_topics, config.n_heldout, n_labelled, seed)
+            finetune_steps = max(config.finetune_steps, 12 * n_labelled // 16)
+            again = config.replace(n_labelled=n_labelled, finetune_steps=finetune_steps, finetune_warmup_steps=finetune_steps // 10)
             found = {name: train_classifier(model, corpus, training, progress=False)[0] for name, (model, training) in build_baselines(again, masked).items()}
             rival = make_pipeline(TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True), LogisticRegression(C=10, max_iter=2000))
             found["accuracy_tfidf"] = rival.fit(*zip(*corpus.labelled)).score(*zip(*corpus.held_out))

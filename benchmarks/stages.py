@@ -202,7 +202,7 @@ STAGES = (
     )),
     Stage("family", "GPT, BERT, the captioner and ViT at their larger sizes", (
         Job("gpt", gpt_run, 2.5, dict(preset="small", steps=1000), dict(preset="tiny", text=str(ROOT / "README.md"), **FEW)),
-        Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", finetune_steps=2, n_parts=2, n_labelled=4, **FEW)),
+        Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", finetune_steps=2, n_topics=2, n_labelled=4, **FEW)),
         Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),

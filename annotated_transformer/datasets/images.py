@@ -107,21 +107,24 @@ def image_folder(path, # with a subfolder for each class
 
 # %% ../../nbs/55_datasets.images.ipynb #split
 def stratified_split(
-    labels:Tensor, # N, numbers of classes
-    share:float=0.2, # of each class that is held out, probability
-) -> tuple[Tensor, Tensor]: # numbers of the training pictures, and of those held out
-    "The same share of every class. Raises `ValueError` for a class too small to be split."
-    check_probabilities(held_out=share)
+    labels:Tensor, # N, class indices
+    fraction:float=0.2, # of each class that is held out, probability
+    validation:bool=False, # leave those alone, and hold out as much of the rest
+) -> tuple[Tensor, Tensor]: # indices of the training pictures, and of those held out
+    "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
+    check_probabilities(held_out=fraction)
     generator, parts = torch.Generator().manual_seed(0), ([], [])
     for label in labels.unique():
         members = (labels == label).nonzero()[:, 0]
         members = members[torch.randperm(len(members), generator=generator)]
-        n = round(share * len(members))
+        n = round(fraction * len(members))
         if not 0 < n < len(members):
-            raise argument_error('held_out', share,
-                                 f'a share that splits a class of {len(members)}')
+            raise argument_error('held_out', fraction,
+                                 f'a fraction that splits a class of {len(members)}')
         parts[0].append(members[n:]); parts[1].append(members[:n])
-    return tuple(torch.cat(part).sort().values for part in parts)
+    train_idx, test_idx = (torch.cat(part).sort().values for part in parts)
+    if not validation: return train_idx, test_idx
+    return tuple(train_idx[part] for part in stratified_split(labels[train_idx], fraction))
 
 # %% ../../nbs/55_datasets.images.ipynb #jittered
 def random_affine(images:Tensor, # B C H W

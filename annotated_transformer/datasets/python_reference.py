@@ -5,23 +5,25 @@
 # %% ../../nbs/51_datasets.python_reference.ipynb #python-reference-code-2
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ..config import SpecialTokens, argument_error, check_sizes
+from ..config import (Config, SpecialTokens, argument_error,
+                                          check_choice, check_sizes)
 from ..data import FIRST_SYMBOL, PAD, LabelledBatch, pad_sequences
 
 # %% auto #0
 __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'load_python_reference', 'deduplicate',
-           'split_text', 'CharTokenizer', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
-           'choose_topics', 'Corpus', 'read_corpus', 'encode_words', 'decode_words', 'encode_pair', 'encode_pairs',
-           'labelled_batch', 'shuffled_batches']
+           'split_text', 'Vocabulary', 'CharTokenizer', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
+           'choose_topics', 'WordTokenizer', 'Corpus', 'read_corpus', 'labelled_batch', 'shuffled_batches']
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #language-reference
 def load_python_reference() -> dict: # topic -> text
@@ -54,29 +56,63 @@ def split_text(topics:dict, # topic -> list of paragraphs
             if some: part.append('\n\n'.join(some) + '\n')
     return parts
 
+# %% ../../nbs/51_datasets.python_reference.ipynb #vocabulary
+@dataclass(frozen=True)
+class Vocabulary(Config):
+    "Tokens in the order of their ids, kept in `vocab.json` beside the model."
+    tokens: tuple # of texts, all different; smaller ids are special tokens
+    first_id = FIRST_SYMBOL # of the first of them; not annotated, so not a field
+
+    def __post_init__(self):
+        object.__setattr__(self, 'tokens', tuple(self.tokens)) # a list, in a file
+        if not all(isinstance(token, str) for token in self.tokens):
+            raise argument_error('tokens', self.tokens, 'texts')
+        if len(set(self.tokens)) < len(self.tokens):
+            double = next(t for t, n in Counter(self.tokens).items() if n > 1)
+            raise argument_error('tokens', double, 'every token once')
+        object.__setattr__(self, 'ids', {t: i for i, t in enumerate(self.tokens,
+                                                                    self.first_id)})
+
+    def __len__(self) -> int: return self.first_id + len(self.tokens) # V
+
+    def save(self, folder) -> Path: # the file
+        "Write `vocab.json` into a folder."
+        path = Path(folder)/'vocab.json'
+        content = {'tokenizer': type(self).__name__, **self.to_dict()}
+        path.write_text(json.dumps(content, indent=0) + '\n', encoding='utf-8')
+        return path
+
+    @classmethod
+    def load(cls, folder): # written by `save`
+        """Read `vocab.json`. Raises `FileNotFoundError` or `ValueError` that names what is
+        missing or wrong."""
+        path = Path(folder)/'vocab.json'
+        if not path.is_file(): raise FileNotFoundError(f'{path} is missing')
+        try:
+            content = dict(json.loads(path.read_text(encoding='utf-8')))
+            check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
+            return cls.from_dict(content)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f'{path} holds no {cls.__name__}: {error}') from error
+
 # %% ../../nbs/51_datasets.python_reference.ipynb #characters
-UNKNOWN_CHAR = 1 # the place of BOS, which is no token of its own here
+UNKNOWN_CHAR = 1 # the id of BOS, which is no token of its own here
 
 @dataclass(frozen=True)
-class CharTokenizer:
+class CharTokenizer(Vocabulary):
     "Characters as ids: 0 is padding, 1 an unknown one, 2 the end of a text."
-    alphabet: str # those that are known, from id 3 on
-
     @classmethod
     def of(cls, texts:list, # for training: what is not in them stays unknown
           ) -> CharTokenizer:
-        return cls(''.join(sorted(set(''.join(texts)))))
-
-    def __len__(self) -> int: return FIRST_SYMBOL + len(self.alphabet)
+        return cls(sorted(set(''.join(texts))))
 
     def encode(self, text:str, # any
               ) -> list: # of ids, one per character
-        ids = {c: i for i, c in enumerate(self.alphabet, FIRST_SYMBOL)}
-        return [ids.get(c, UNKNOWN_CHAR) for c in text]
+        return [self.ids.get(c, UNKNOWN_CHAR) for c in text]
 
     def decode(self, ids:list, # as from `encode`
               ) -> str: # unknown ones as the replacement character, the end not shown
-        return ''.join(self.alphabet[i - FIRST_SYMBOL] if i >= FIRST_SYMBOL
+        return ''.join(self.tokens[i - FIRST_SYMBOL] if i >= FIRST_SYMBOL
                        else '\ufffd'*(i == UNKNOWN_CHAR) for i in ids)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #windows-2
@@ -139,104 +175,98 @@ def sentences_of(text:str, # paragraphs with empty lines between
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #choose-parts
 def choose_topics(topics:dict, # topic -> list of sentences
-                  n_parts:int, # wanted
-                 ) -> dict: # topic -> the set of sentences found in no other part
+                  n_topics:int, # wanted
+                 ) -> dict: # topic -> the set of sentences found in no other topic
     """The largest topics that do not repeat each other. Raises `ValueError` when there are
     too few."""
-    parts = {}
+    chosen = {}
     for topic in sorted(topics, key=lambda topic: (-len(set(topics[topic])), topic)):
         own = set(topics[topic])
-        if len(own - set().union(*parts.values())) > len(own)/2: parts[topic] = own
-        if len(parts) == n_parts: break
+        if len(own - set().union(*chosen.values())) > len(own)/2: chosen[topic] = own
+        if len(chosen) == n_topics: break
     else:
-        raise argument_error('n_parts', n_parts,
-                             f'at most {len(parts)}, as other topics repeat these')
-    count = Counter(sentence for own in parts.values() for sentence in own)
-    return {topic: {s for s in own if count[s] == 1} for topic, own in parts.items()}
+        raise argument_error('n_topics', n_topics,
+                             f'at most {len(chosen)}, as other topics repeat these')
+    count = Counter(sentence for own in chosen.values() for sentence in own)
+    return {topic: {s for s in own if count[s] == 1} for topic, own in chosen.items()}
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #one-sentence-one-answer-code-2
 SPECIAL = '[PAD]', '[CLS]', '[SEP]', '[MASK]', '[UNK]' # ids 0 to 4
 _, CLS_ID, SEP_ID, MASK_ID, UNK_ID = range(len(SPECIAL))
 
+# %% ../../nbs/51_datasets.python_reference.ipynb #wordtokenizer
+@dataclass(frozen=True)
+class WordTokenizer(Vocabulary):
+    "Words as ids, with the special tokens of BERT before them."
+    first_id = len(SPECIAL)
+
+    def encode(self, sentence:str, # words with spaces between
+              ) -> list: # of ids; words outside the vocabulary become [UNK]
+        return [self.ids.get(word, UNK_ID) for word in sentence.split()]
+
+    def decode(self, ids:list, # of ints
+              ) -> list: # of words, with special tokens
+        return [(*SPECIAL, *self.tokens)[i] for i in ids]
+
+    def encode_pair(self, first:str, # a sentence
+                    second:str|None, # its neighbour, or None
+                   ) -> tuple[list, list]: # ids and segments, as BERT reads them
+        ids = [CLS_ID, *self.encode(first), SEP_ID]
+        after = [] if second is None else [*self.encode(second), SEP_ID]
+        return ids + after, [0]*len(ids) + [1]*len(after)
+
+    def encode_pairs(self, passages:list, # of (sentence, its neighbour or None)
+                     pad_id:int=PAD, # what fills up, of the model
+                    ) -> tuple[Tensor, Tensor]: # ids and segments, B L each
+        ids, segments = zip(*(self.encode_pair(*passage) for passage in passages))
+        return pad_sequences(ids, pad_id), pad_sequences(segments)
+
 # %% ../../nbs/51_datasets.python_reference.ipynb #corpus
 @dataclass(frozen=True)
 class Corpus:
     "The language reference, divided."
-    parts: list # names of the classes
-    labelled: list # of (sentence, part), to be learnt from
-    held_out: list # of (sentence, part), tested on and nothing else
+    topics: list # names of the classes
+    labelled: list # of (sentence, topic), to be learnt from
+    held_out: list # of (sentence, topic), tested on and nothing else
     passages: list # of (sentence, its neighbour or None), none of them held out
-    vocabulary: dict # word -> id, after the special ones
+    tokenizer: WordTokenizer # knows the words that are read
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #read-corpus
-def read_corpus(n_parts:int=8, # classes
+def read_corpus(n_topics:int=8, # classes
                 n_heldout:int=400, # sentences
                 n_labelled:int=200, # sentences
                 seed:int=0, # of the draw
                ) -> Corpus:
     """Draw held-out and labelled sentences, pair the rest. Raises `ValueError` if there are
     too few."""
-    check_sizes(n_parts=n_parts, n_heldout=n_heldout, n_labelled=n_labelled)
-    topics = {topic: sentences_of(text) for topic, text in load_python_reference().items()}
-    parts = choose_topics(topics, n_parts)
-    drawn = sorted((sentence, part) for part, own in parts.items() for sentence in own)
+    check_sizes(n_topics=n_topics, n_heldout=n_heldout, n_labelled=n_labelled)
+    texts = {topic: sentences_of(text) for topic, text in load_python_reference().items()}
+    topics = choose_topics(texts, n_topics)
+    drawn = sorted((sentence, topic) for topic, own in topics.items() for sentence in own)
     random.Random(seed).shuffle(drawn)
     if n_heldout + n_labelled > len(drawn):
         raise argument_error('n_heldout + n_labelled', n_heldout + n_labelled,
                              f'at most {len(drawn)}')
     held_out, labelled = drawn[:n_heldout], drawn[n_heldout:n_heldout + n_labelled]
     away = {sentence for sentence, _ in held_out}
-    neighbours = (pair for own in topics.values() for pair in zip(own, own[1:]))
+    neighbours = (pair for own in texts.values() for pair in zip(own, own[1:]))
     # each once, in order
     pairs = dict.fromkeys(pair for pair in neighbours if not away & set(pair))
     paired = {sentence for pair in pairs for sentence in pair}
-    rest = sorted({s for own in topics.values() for s in own} - away - paired)
+    rest = sorted({s for own in texts.values() for s in own} - away - paired)
     passages = [*pairs, *((sentence, None) for sentence in rest)]
     count = Counter(word for s in {s for pair in passages for s in pair if s}
                     for word in s.split())
     known = sorted(word for word in count if count[word] > 1)
-    return Corpus(list(parts), labelled, held_out, passages,
-                  {word: len(SPECIAL) + i for i, word in enumerate(known)})
-
-# %% ../../nbs/51_datasets.python_reference.ipynb #encode
-def encode_words(sentence:str, # words with spaces between
-                 vocabulary:dict, # word -> id
-                ) -> list: # of ids
-    "A sentence as ids; words outside the vocabulary become [UNK]."
-    return [vocabulary.get(word, UNK_ID) for word in sentence.split()]
-
-def decode_words(ids:list, # of ints
-                 vocabulary:dict, # word -> id
-                ) -> list: # of words, with special tokens
-    "The words behind ids."
-    names = dict(enumerate(SPECIAL)) | {i: word for word, i in vocabulary.items()}
-    return [names[i] for i in ids]
+    return Corpus(list(topics), labelled, held_out, passages, WordTokenizer(known))
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #pack
-def encode_pair(first:str, # a sentence: words with spaces between
-                second:str|None, # its neighbour, or None
-                vocabulary:dict, # word -> id
-               ) -> tuple[list, list]: # ids and segments
-    "One or two sentences as BERT reads them."
-    ids = [CLS_ID, *encode_words(first, vocabulary), SEP_ID]
-    after = [] if second is None else [*encode_words(second, vocabulary), SEP_ID]
-    return ids + after, [0]*len(ids) + [1]*len(after)
-
-def encode_pairs(passages:list, # of (sentence, its neighbour or None)
-                 vocabulary:dict, # word -> id
-                 pad_id:int=PAD, # what fills up, of the model
-                ) -> tuple[Tensor, Tensor]: # ids and segments, B L each
-    "Several at once, padded."
-    ids, segments = zip(*(encode_pair(*passage, vocabulary) for passage in passages))
-    return pad_sequences(ids, pad_id), pad_sequences(segments)
-
-def labelled_batch(sentences:list, # of (sentence, part)
-                   corpus:Corpus, # for its vocabulary and parts
+def labelled_batch(sentences:list, # of (sentence, topic)
+                   corpus:Corpus, # for its tokenizer and topics
                   ) -> LabelledBatch: # targets B
-    "Sentences, and the numbers of their parts."
-    inputs = encode_pairs([(sentence, None) for sentence, _ in sentences],
-                          corpus.vocabulary)
-    targets = torch.tensor([corpus.parts.index(part) for _, part in sentences])
+    "Sentences, and the numbers of their topics."
+    inputs = corpus.tokenizer.encode_pairs([(sentence, None) for sentence, _ in sentences])
+    targets = torch.tensor([corpus.topics.index(topic) for _, topic in sentences])
     return LabelledBatch(inputs, targets)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #shuffled

@@ -13,25 +13,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..config import (Config, SpecialTokens, argument_error,
-                                          check_probabilities, check_sizes)
-from ..data import (FIRST_SYMBOL, LabelledBatch, check_pairs,
-                                        pad_sequences)
-from ..datasets.images import (ImageDataset, digits, random_affine,
-                                                   stratified_split)
+from ..config import (
+    SpecialTokens, argument_error, check_probabilities, check_sizes)
+from ..data import (
+    FIRST_SYMBOL, LabelledBatch, check_pairs, pad_sequences)
+from ..datasets.images import (
+    ImageDataset, digits, random_affine, stratified_split)
 from ..decoding import Hypotheses, greedy_decode
-from .copy_task import exact_match
-from .experiment import (ExperimentResult, collect_metrics,
-                                                          mark_correct)
+from .experiment import (
+    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from ..inspection.attention_maps import capture_attention
+from ..metrics import exact_match, exact_match_by_length
 from ..models.captioner import Captioner, CaptionerConfig
 from ..models.vit import patch_grid
-from ..multi_head_attention import record_attention
-from ..training import TrainConfig, pick_device, train
+from ..training import pick_device, train
 
 # %% auto #0
 __all__ = ['WORDS', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
-           'CaptioningConfig', 'load_digits', 'generate_captions', 'exact_by_length', 'word_attention',
-           'plot_word_attention', 'format_example', 'run_captioning']
+           'CaptioningConfig', 'generate_captions', 'word_attention', 'plot', 'format_example', 'run_captioning']
 
 # %% ../../nbs/59_experiments.captioning.ipynb #ids-of
 WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'
@@ -60,9 +59,9 @@ class DigitStrip:
 def random_starts(n:int, # digits
                   free:int, # columns that they leave empty
                   side:int, # width of a digit, columns
-                  rng:random.Random, # where rng comes from
+                  rng:random.Random, # of the gaps
                  ) -> list: # n columns
-    "Places from left to right, none over another."
+    "Columns from left to right, no digit over another."
     # empty columns to the left of each
     gaps = sorted(rng.randint(0, free) for _ in range(n))
     return [gap + i*side for i, gap in enumerate(gaps)]
@@ -110,19 +109,15 @@ def caption_batch(pairs:list, # of (strip, words)
 
 # %% ../../nbs/59_experiments.captioning.ipynb #captioningrunconfig
 @dataclass(frozen=True)
-class CaptioningConfig(Config):
+class CaptioningConfig(ExperimentConfig):
     "One run: data, model and training."
     max_digits: int = 4 # digits in a strip
     held_out: float = 0.2 # of the digits, probability
     validation: bool = False # leave those alone, and hold out as many of the rest
     n_heldout: int = 1000 # strips captioned at the end
     model: str = 'tiny' # preset of `CaptionerConfig`
-    batch_size: int = 64 # strips per step
-    steps: int = 3000 # updates of the weights
-    lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 100 # steps up to the peak
+    steps: int = 3000 # updates of the weights, of 64 strips each
     weight_decay: float = 0.05 # on matrices only
-    seed: int = 0 # of weights, strips and dropout
     presets = {'tiny': {}, 'base': dict(model='base', batch_size=256, steps=20_000, lr=5e-4,
                                         warmup_steps=2000)}
 
@@ -138,48 +133,20 @@ class CaptioningConfig(Config):
     def captioner(self) -> CaptionerConfig: # the architecture
         return CaptionerConfig.preset(self.model)
 
-    def training(self) -> TrainConfig: # how it is trained
-        # short runs come down too
-        warmup_steps = min(self.warmup_steps, max(1, self.steps // 4))
-        return TrainConfig(steps=self.steps, lr=self.lr, warmup_steps=warmup_steps,
-                           weight_decay=self.weight_decay, seed=self.seed)
-
-# %% ../../nbs/59_experiments.captioning.ipynb #load-digits
-def load_digits(
-    config:CaptioningConfig, # what is held out
-) -> tuple[ImageDataset, Tensor, Tensor]: # all; numbers to train_idx from, to test_idx by
-    "The digits of a run and their split."
-    data = digits()
-    train_idx, test_idx = stratified_split(data.labels, config.held_out)
-    if config.validation:
-        train_idx, test_idx = (train_idx[part]
-                               for part in stratified_split(data.labels[train_idx],
-                                                            config.held_out))
-    return data, train_idx, test_idx
-
 # %% ../../nbs/59_experiments.captioning.ipynb #write-captions
 def generate_captions(
     model:nn.Module, # a `Captioner` in evaluation mode
-    pairs:list, # of (strip, words); the words are not read
+    inputs:list, # of `DigitStrip`
     decode:Callable[..., Hypotheses]=greedy_decode, # or another, see chapter 22
     batch_size:int=500, # strips at once
 ) -> list: # of lists of words
     "What the model writes for each strip."
-    device, written = next(model.parameters()).device, []
-    for start in range(0, len(pairs), batch_size):
-        images = torch.stack([strip.picture for strip, _ in pairs[start:start+batch_size]])
+    device, captions = next(model.parameters()).device, []
+    for start in range(0, len(inputs), batch_size):
+        images = torch.stack([strip.picture for strip in inputs[start:start+batch_size]])
         ids = decode(model, images.to(device), max_len=model.config.max_len - 1).lists()
-        written += map(decode_caption, ids)
-    return written
-
-def exact_by_length(written:list, # of lists of words
-                    pairs:list, # of (strip, words)
-                   ) -> dict: # number of digits, as a word -> exact match, 0 to 1
-    "The share of captions without any error, for each length of the true ones."
-    lengths = sorted({len(words) for _, words in pairs})
-    both = {n: [(a, pair) for a, pair in zip(written, pairs) if len(pair[1]) == n]
-            for n in lengths}
-    return {str(n): exact_match(*zip(*some)) for n, some in both.items()}
+        captions += map(decode_caption, ids)
+    return captions
 
 # %% ../../nbs/59_experiments.captioning.ipynb #word-attention
 @torch.no_grad()
@@ -189,26 +156,22 @@ def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
                   ) -> Tensor: # L heads T rows columns, on the CPU; T words and the end
     "The weights behind each word and behind the end, without those of the class token."
     device = next(model.parameters()).device
-    with record_attention(model.decoder) as records:
-        begun = pad_sequences([[model.config.bos_id, *encode_caption(words)]])
-        model(picture[None].to(device), begun.to(device))
-    layers = [calls[0][0, :, :, 1:] for name,
-              calls in records.items() if 'cross_attention' in name]
+    begun = pad_sequences([[model.config.bos_id, *encode_caption(words)]]).to(device)
+    _, weights = capture_attention(model, lambda: model(picture[None].to(device), begun))
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
-    return torch.stack(layers).unflatten(-1, grid).cpu()
+    return weights['decoder cross'][:, 0, :, :, 1:].unflatten(-1, grid).cpu()
 
-def plot_word_attention(run:ExperimentResult, # of this chapter
-                        count:int=3, # strips
-                       ) -> dict: # name -> picture
-    """What `save_result` draws: the longest captions, a column each, word by word, by the
-    last layer."""
+def plot(result:ExperimentResult, # of this chapter
+         count:int=3, # strips
+        ) -> dict: # name of a picture -> picture
+    "Where the last layer looks for each word of the longest captions, a column each."
     from annotated_transformer import plotting # only here: importing needs torch alone
-    right = [words for (_, true), words in zip(run.pairs, run.written) if words == true]
-    longest = max(map(len, right or run.written))
-    some = [(strip, words) for (strip, _), words in zip(run.pairs, run.written)
-            if len(words) == longest][:count]
-    maps = [word_attention(run.model, strip.picture, words)[-1].mean(0) for strip,
-            words in some]
+    both = list(zip(result.examples, result.predictions))
+    right = [words for (_, target), words in both if words == target]
+    longest = max(map(len, right or result.predictions))
+    some = [(strip, words) for (strip, _), words in both if len(words) == longest][:count]
+    maps = [word_attention(result.model, strip.picture, words)[-1].mean(0)
+            for strip, words in some]
     below, over = {}, {}
     for t in range(longest + 1):
         for i, (strip, words) in enumerate(some):
@@ -218,13 +181,12 @@ def plot_word_attention(run:ExperimentResult, # of this chapter
 
 # %% ../../nbs/59_experiments.captioning.ipynb #caption-line
 def format_example(strip:DigitStrip, # a picture of some digits
-                   wanted:list, # words: what it shows
-                   words:list, # what was written
+                   target:list, # words: what it shows
+                   prediction:list, # words: what was written
                   ) -> str:
     "What a strip shows, by which pictures, and what was read, in a line."
-    numbers = ' '.join(map(str, strip.numbers))
-    mark, shown, said = mark_correct(wanted, words), ' '.join(wanted), ' '.join(words)
-    return f'{mark}   {shown} (pictures {numbers})  ->  {said}'
+    mark, numbers = mark_correct(prediction, target), ' '.join(map(str, strip.numbers))
+    return f'{mark}   {" ".join(target)} (pictures {numbers})  ->  {" ".join(prediction)}'
 
 # %% ../../nbs/59_experiments.captioning.ipynb #run-captioning
 def run_captioning(
@@ -232,27 +194,27 @@ def run_captioning(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between exact matches on 200 strips; 0 means none
-) -> ExperimentResult: # pairs are (strip, words), what was written is words
+) -> ExperimentResult: # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
-    device, (data, train_idx, test_idx) = pick_device(device), load_digits(config)
+    device, data = pick_device(device), digits()
+    train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
     torch.manual_seed(config.seed)
     model = Captioner(config.captioner()).to(device)
     sizes = config.captioner().width, config.max_digits
-    pairs = next(strips(data, test_idx, config.n_heldout, *sizes))
+    examples = next(strips(data, test_idx, config.n_heldout, *sizes))
+    pictures, targets = zip(*examples)
     some = strips(data, train_idx, config.batch_size, *sizes, config.seed, random_affine)
     batches = (caption_batch(made, SpecialTokens.of(model)) for made in some)
     def measure(model):
-        return dict(exact_match=exact_match(generate_captions(model, pairs[:200]),
-                                            pairs[:200]))
+        return dict(exact_match=exact_match(generate_captions(model, pictures[:200]),
+                                            targets[:200]))
     history = train(model, batches, config.training().replace(eval_every=eval_every),
                     measure if eval_every else None, progress=progress)
     start = time.perf_counter()
-    written = generate_captions(model, pairs)
-    found = dict(task='captioning', exact_match=exact_match(written, pairs),
-                 exact_by_length=exact_by_length(written, pairs))
-    metrics = collect_metrics(config, model, history, found, len(pairs),
-                              time.perf_counter() - start)
-    share = found['exact_match']
-    headline = f'exact match on {len(pairs):,} held-out pictures: {share:.4f}'
-    return ExperimentResult(config, model, history, metrics, pairs, written, headline,
-                            format_example, plot_word_attention)
+    predictions = generate_captions(model, pictures)
+    seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
+    scores = dict(task='captioning', exact_match=score,
+                  exact_by_length=exact_match_by_length(predictions, targets))
+    metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
+    summary = f'exact match on {len(examples):,} held-out pictures: {score:.4f}'
+    return ExperimentResult(config, model, history, metrics, examples, predictions, summary)

@@ -13,23 +13,23 @@ from itertools import islice
 import torch
 from torch import nn
 
-from ..config import Config, argument_error, check_choice, check_sizes
-from ..data import BOS, EOS, FIRST_SYMBOL, batch_pairs, pad_sequences
+from ..config import argument_error, check_choice, check_sizes
+from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
 from ..decoding import Hypotheses, generate_ids, greedy_decode
-from .experiment import (ExperimentResult, collect_metrics,
-                                                          mark_correct)
-from ..multi_head_attention import record_attention
-from ..training import TrainConfig, pick_device, train
+from .experiment import (
+    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from ..inspection.attention_maps import plot_attention, trace_attention
+from ..metrics import exact_match
+from ..training import pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['CopyTaskConfig', 'exact_match', 'held_out_pairs', 'run_copy_task', 'format_example', 'cross_attention',
-           'attention_picture']
+__all__ = ['CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example', 'plot']
 
 # %% ../../nbs/33_experiments.copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)
-class CopyTaskConfig(Config):
+class CopyTaskConfig(ExperimentConfig):
     "One run: data, model and training."
     task: str = 'copy' # see `TASKS`
     n_symbols: int = 10 # size of the alphabet
@@ -39,39 +39,22 @@ class CopyTaskConfig(Config):
     model: str = 'tiny' # preset of `TransformerConfig`
     batch_size: int = 128 # sequences per step
     steps: int = 600 # updates of the weights
-    lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 100 # steps up to the peak
-    seed: int = 0 # of weights, data and dropout
     presets = {'tiny': {},
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
-                                        steps=6000, lr=7e-4, warmup_steps=1000)}
+                            steps=6000, lr=7e-4, warmup_steps=1000)}
 
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
-        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size, steps=self.steps)
+        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
         self.transformer(), self.training(), next(self.pairs()) # each checks its own part
 
     def transformer(self) -> TransformerConfig: # the architecture
         return TransformerConfig.preset(self.model,
                                         vocab_size=FIRST_SYMBOL + self.n_symbols)
 
-    def training(self) -> TrainConfig: # how it is trained
-        # short runs come down too
-        warmup_steps = min(self.warmup_steps, max(1, self.steps // 4))
-        return TrainConfig(steps=self.steps, lr=self.lr, warmup_steps=warmup_steps,
-                           seed=self.seed)
-
     def pairs(self, held_out:bool=False): # an endless iterator of (source ids, target ids)
         return synthetic_pairs(self.task, self.n_symbols, self.min_len, self.max_len,
                                self.seed, held_out)
-
-# %% ../../nbs/33_experiments.copy_task.ipynb #exact-match-2
-def exact_match(written:list, # of lists of ids, as decoded
-                pairs:list, # of (source ids, target ids)
-               ) -> float: # 0 to 1
-    "The share of targets that were written without any error."
-    return sum(ids == list(target) for ids,
-               (_, target) in zip(written, pairs, strict=True)) / len(pairs)
 
 # %% ../../nbs/33_experiments.copy_task.ipynb #held-out-pairs
 def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
@@ -93,63 +76,41 @@ def run_copy_task(
     build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
     eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
     decode:Callable[..., Hypotheses]=greedy_decode, # writes the answers, see chapter 20
-) -> ExperimentResult: # its pairs are ids, what was written is ids
+) -> ExperimentResult: # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
+    sources, targets = zip(*pairs)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    def write(model, pairs):
-        return generate_ids(model, [source for source, _ in pairs], config.max_len + 2,
-                            decode=decode)
-    def measure(model, pairs=pairs[:500]):
-        return dict(exact_match=exact_match(write(model, pairs), pairs))
+    def predict(model, sources): # two tokens more than right answers have
+        return generate_ids(model, list(sources), config.max_len + 2, decode=decode)
+    def measure(model):
+        return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))
     batches = batch_pairs(config.pairs(), config.batch_size)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
                     measure if eval_every else None, progress=progress)
     start = time.perf_counter()
-    written = write(model, pairs)
-    seconds, share = time.perf_counter() - start, exact_match(written, pairs)
-    found = dict(task=config.task, exact_match=share)
-    metrics = collect_metrics(config, model, history, found, len(pairs), seconds)
-    headline = f'exact match on {len(pairs):,} held-out sequences: {share:.4f}'
-    return ExperimentResult(config, model, history, metrics, pairs, written, headline,
-                            format_example,
-                            lambda run: {'attention': attention_picture(run)})
+    predictions = predict(model, sources)
+    seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
+    scores = dict(task=config.task, exact_match=score)
+    metrics = collect_metrics(config, model, history, scores, len(pairs), seconds)
+    summary = f'exact match on {len(pairs):,} held-out sequences: {score:.4f}'
+    return ExperimentResult(config, model, history, metrics, pairs, predictions, summary)
 
 # %% ../../nbs/33_experiments.copy_task.ipynb #arrow
 def format_example(source:list, # ids
                    target:list, # ids
-                   written:list, # ids
+                   prediction:list, # ids
                   ) -> str:
     "A source and what was written for it, in a line."
-    given, answer = (' '.join(map(str, ids)) for ids in (source, written))
-    return f'{mark_correct(target, written)}   {given}  ->  {answer}'
+    given, answer = (' '.join(map(str, ids)) for ids in (source, prediction))
+    return f'{mark_correct(prediction, target)}   {given}  ->  {answer}'
 
-# %% ../../nbs/33_experiments.copy_task.ipynb #cross-attention
-@torch.no_grad()
-def cross_attention(model:nn.Module, # in evaluation mode
-                    source:list, # ids
-                    target:list, # ids, as decoded
-                   ) -> dict: # layer and head -> T S
-    "Where each head of each decoder layer looks in the source, step by step."
-    device = next(model.parameters()).device
-    src, tgt = (pad_sequences([ids]).to(device) for ids in ([*source, EOS], [BOS, *target]))
-    with record_attention(model) as records: model(src, tgt)
-    # H T S each
-    layers = [weights[0][0] for name,
-              weights in records.items() if 'cross_attention' in name]
-    return {f'layer {l+1}, head {h+1}': head
-            for l, layer in enumerate(layers) for h, head in enumerate(layer.cpu())}
-
-# %% ../../nbs/33_experiments.copy_task.ipynb #attention-picture
-def attention_picture(result:ExperimentResult, # of the copy task
-                      index:int=0, # which held-out sequence
-                     ): # a picture
-    "The cross-attention of all layers and heads on one held-out sequence."
-    # only here, so that the library imports with torch alone
-    from annotated_transformer import plotting
-    source, written = result.pairs[index][0], result.written[index]
-    maps = cross_attention(result.model, source, written)
-    return plotting.heatmaps(maps, rows=[*written, 'EOS'], cols=[*source, 'EOS'],
-                             limits=(0, 1),
-                             xlabel='source', ylabel='written', size=(2.6, 2.4))
+def plot(result:ExperimentResult, # of the copy task
+         index:int=0, # of the example
+        ) -> dict: # name of a picture -> picture
+    "The cross-attention of all layers and heads on one example."
+    special = result.model.config
+    source, written = result.examples[index][0], result.predictions[index]
+    maps = trace_attention(result.model, source, [*written, special.eos_id])
+    return {'attention': plot_attention(maps, 'decoder cross')}

@@ -12,24 +12,22 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from ..config import (Config, argument_error, check_probabilities,
-                                          check_sizes)
-from ..datasets.images import (ImageDataset, digits, image_batches,
-                                                   image_folder, random_affine,
-                                                   stratified_split)
-from .experiment import (ExperimentResult, collect_metrics,
-                                                          mark_correct)
+from ..config import argument_error, check_probabilities, check_sizes
+from ..datasets.images import (
+    ImageDataset, digits, image_batches, image_folder, random_affine, stratified_split)
+from .experiment import (
+    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct, wrong_first)
+from ..metrics import accuracy
 from ..models.vit import ImageClassifier, ViTConfig, cls_attention
-from ..training import (TrainConfig, classification_loss, pick_device,
-                                            train)
+from ..training import classification_loss, pick_device, train
 
 # %% auto #0
-__all__ = ['ImageClassificationConfig', 'load_images', 'predict', 'accuracy', 'accuracies', 'format_example',
-           'plot_image_attention', 'run_image_classification']
+__all__ = ['ImageClassificationConfig', 'load_images', 'predict', 'accuracies', 'format_example', 'plot',
+           'run_image_classification']
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #vitrunconfig
 @dataclass(frozen=True)
-class ImageClassificationConfig(Config):
+class ImageClassificationConfig(ExperimentConfig):
     "One run: data, model and training."
     data: str = 'digits' # 'digits', or the path of a folder, see `image_folder`
     held_out: float = 0.2 # of each class, probability
@@ -38,18 +36,17 @@ class ImageClassificationConfig(Config):
     batch_size: int = 128 # pictures per step
     steps: int = 1500 # updates of the weights
     lr: float = 2e-3 # peak learning rate
-    warmup_steps: int = 50 # steps up to the peak
+    warmup_steps: int = 50 # steps up to the peak; at most a quarter of all are used
     weight_decay: float = 0.05 # on matrices only
-    shift: float = 0.125 # of training pictures, share of the size
+    shift: float = 0.125 # of training pictures, fraction of the size
     degrees: float = 12.0 # of training pictures, degrees
-    scale: float = 0.12 # of training pictures, share of the size
-    seed: int = 0 # of weights, batches and dropout
+    scale: float = 0.12 # of training pictures, fraction of the size
     presets = {'tiny': {},
                'base': dict(data='images', model='base', batch_size=256, steps=20_000,
-                                        lr=5e-4, warmup_steps=2000, shift=0.1)}
+                            lr=5e-4, warmup_steps=2000, shift=0.1)}
 
     def __post_init__(self):
-        check_sizes(batch_size=self.batch_size, steps=self.steps)
+        check_sizes(batch_size=self.batch_size)
         check_probabilities(held_out=self.held_out, shift=self.shift, scale=self.scale)
         if self.data == 'digits' and self.classifier(10).height != 8:
             raise argument_error('data', self.data,
@@ -59,44 +56,27 @@ class ImageClassificationConfig(Config):
     def classifier(self, n_classes:int) -> ViTConfig: # the architecture
         return ViTConfig.preset(self.model, n_classes=n_classes)
 
-    def training(self) -> TrainConfig: # how it is trained
-        # short runs come down too
-        warmup_steps = min(self.warmup_steps, max(1, self.steps // 4))
-        return TrainConfig(steps=self.steps, lr=self.lr, warmup_steps=warmup_steps,
-                           weight_decay=self.weight_decay, seed=self.seed)
-
 # %% ../../nbs/57_experiments.image_classification.ipynb #load-images
 def load_images(
     config:ImageClassificationConfig, # data and model
-) -> tuple[ImageDataset, Tensor, Tensor]: # all; numbers to train_idx from, to test_idx by
+) -> tuple[ImageDataset, Tensor, Tensor]: # all; indices to train on, indices to test on
     "The pictures of a run and their split."
     sizes = config.classifier(1)
     size = sizes.height, sizes.width, sizes.n_channels
     data = digits() if config.data == 'digits' else image_folder(config.data, *size)
-    train_idx, test_idx = stratified_split(data.labels, config.held_out)
-    if config.validation:
-        train_idx, test_idx = (train_idx[part]
-                               for part in stratified_split(data.labels[train_idx],
-                                                            config.held_out))
-    return data, train_idx, test_idx
+    return data, *stratified_split(data.labels, config.held_out, config.validation)
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #predict
 @torch.no_grad()
 def predict(model:nn.Module, # in evaluation mode
             images, # indexed by a tensor of numbers: B -> B C H W
-            numbers:Tensor, # N, which of them
+            indices:Tensor, # N, which of them
             batch_size:int=500, # pictures at once
-           ) -> Tensor: # N, numbers of classes, on the CPU
+           ) -> Tensor: # N, class indices, on the CPU
     "The most probable class of each picture."
     device = next(model.parameters()).device
     return torch.cat([model(images[some].to(device)).argmax(-1).cpu()
-                      for some in numbers.split(batch_size)])
-
-def accuracy(prediction:Tensor, # N, numbers of classes
-             target:Tensor, # N, the true ones
-            ) -> float: # 0 to 1
-    "The share of right answers."
-    return (prediction == target).sum().item() / len(target)
+                      for some in indices.split(batch_size)])
 
 def accuracies(model:nn.Module, # in evaluation mode
                data:ImageDataset, # pictures and labels
@@ -108,28 +88,25 @@ def accuracies(model:nn.Module, # in evaluation mode
             for name, indices in parts.items()}
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #answer-line
-def format_example(data:ImageDataset, # for the names
-                   number:int, # of a picture
-                   label:str, # its class
-                   answer:str, # the class that was seen in it
+def format_example(name:str, # of a picture
+                   target:str, # its class
+                   prediction:str, # the class that was seen in it
                   ) -> str:
     "A picture's name, its class, and what was seen in it, in a line."
-    return f'{mark_correct(label, answer)}   {data.names[number]} ({label}) -> {answer}'
+    return f'{mark_correct(prediction, target)}   {name} ({target}) -> {prediction}'
 
-def plot_image_attention(data:ImageDataset, # all pictures
-                         run:ExperimentResult, # of this chapter
-                         count:int=6, # pictures
-                        ) -> dict: # name -> picture
-    """What `save_result` draws: the last layer's weights over held-out pictures, wrong
-    answers first."""
+def plot(result:ExperimentResult, # of this chapter
+         count:int=6, # pictures
+        ) -> dict: # name of a picture -> picture
+    "The last layer's weights over held-out pictures, wrong predictions first."
     from annotated_transformer import plotting # only here: importing needs torch alone
-    judged = sorted(zip(run.pairs, run.written), key=lambda e: e[1] == e[0][1])[:count]
-    images = data.images[torch.tensor([number for (number, _), _ in judged])]
-    maps = cls_attention(run.model,
-                         images.to(next(run.model.parameters()).device))[-1].mean(1)
+    chosen, (data, _, test_idx) = wrong_first(result)[:count], load_images(result.config)
+    images = data.images[test_idx[chosen]]
+    maps = cls_attention(result.model,
+                         images.to(next(result.model.parameters()).device))[-1].mean(1)
     below = [image[0] if len(image) == 1 else image.permute(1, 2, 0) for image in images]
-    titles = [f'{data.names[number]}:\n{label}, read as {answer}'
-              for (number, label), answer in judged]
+    titles = [f'{result.examples[i][0]}:\n{result.examples[i][1]}, '
+              f'read as {result.predictions[i]}' for i in chosen]
     below, maps = (dict(zip(titles, each)) for each in (below, maps))
     return {'attention': plotting.overlays(below, maps, size=(2, 2.2))}
 
@@ -139,7 +116,7 @@ def run_image_classification(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between looks at the accuracy; 0 means none
-) -> ExperimentResult: # its pairs are (index, class)
+) -> ExperimentResult: # examples are (name of a picture, class), predictions classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
     torch.manual_seed(config.seed)
@@ -152,14 +129,12 @@ def run_image_classification(
     history = train(model, batches, config.training().replace(eval_every=eval_every),
                     measure if eval_every else None, loss_fn=classification_loss,
                     progress=progress)
-    start = time.perf_counter()
+    start, labels = time.perf_counter(), data.labels[test_idx]
     answers = predict(model, data.images, test_idx)
-    seconds, correct = time.perf_counter() - start, accuracy(answers, data.labels[test_idx])
-    found = dict(task='vit', accuracy=correct, n_training=len(train_idx))
-    metrics = collect_metrics(config, model, history, found, len(test_idx), seconds)
-    pairs = [(number, data.classes[data.labels[number]]) for number in test_idx.tolist()]
-    answers = [data.classes[answer] for answer in answers]
-    summary = f'accuracy on {len(test_idx):,} held-out pictures: {correct:.4f}'
-    return ExperimentResult(config, model, history, metrics, pairs, answers, summary,
-                            partial(format_example, data),
-                            partial(plot_image_attention, data))
+    seconds, score = time.perf_counter() - start, accuracy(answers, labels)
+    scores = dict(task='vit', accuracy=score, n_training=len(train_idx))
+    metrics = collect_metrics(config, model, history, scores, len(test_idx), seconds)
+    examples = [(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()]
+    summary = f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}'
+    return ExperimentResult(config, model, history, metrics, examples,
+                            [data.classes[answer] for answer in answers], summary)

@@ -14,20 +14,22 @@ from pathlib import Path
 
 import torch
 
-from ..config import Config, SpecialTokens, argument_error, check_sizes
+from ..config import SpecialTokens, argument_error, check_sizes
 from ..data import EOS, PAD
-from ..datasets.python_reference import (CharTokenizer, deduplicate,
-    load_python_reference, random_windows, sliding_windows, split_text)
+from annotated_transformer.datasets.python_reference import (
+    CharTokenizer, deduplicate, load_python_reference, random_windows, sliding_windows,
+    split_text)
 from ..decoding import greedy_decode
-from .experiment import ExperimentResult, collect_metrics
-from annotated_transformer.inspection.attention_maps import (AttentionMaps,
-    capture_attention, plot_attention)
+from .experiment import (
+    ExperimentConfig, ExperimentResult, collect_metrics)
+from annotated_transformer.inspection.attention_maps import (
+    plot_attention, trace_self_attention)
 from ..models.gpt import GPT, GPTConfig
-from ..training import TrainConfig, evaluate, pick_device, train
+from ..training import evaluate, pick_device, train
 
 # %% auto #0
 __all__ = ['LANGUAGE_MODEL_SUMMARY', 'ngram_counts', 'KneserNey', 'ngram_loss', 'LanguageModelConfig', 'sample_prompts',
-           'generate_text', 'format_example', 'plot_prompt_attention', 'ngram_losses', 'run_language_model']
+           'generate_text', 'format_example', 'plot', 'ngram_losses', 'run_language_model']
 
 # %% ../../nbs/52_experiments.language_model.ipynb #ngram-counts
 def ngram_counts(documents:list, # of lists of ids, each with EOS at its end
@@ -89,34 +91,25 @@ def ngram_loss(model:KneserNey, # of any order
 
 # %% ../../nbs/52_experiments.language_model.ipynb #gptrunconfig
 @dataclass(frozen=True)
-class LanguageModelConfig(Config):
+class LanguageModelConfig(ExperimentConfig):
     "One run: text, model and training."
     text: str = '' # path of a text file, UTF-8; nothing: Python's language reference
+    n_heldout: int = 20 # held-out prompts that are continued at the end
     model: str = 'tiny' # preset of `GPTConfig`
-    n_heldout: int = 20 # held-out beginnings that are continued at the end
     batch_size: int = 16 # windows per step
     steps: int = 1500 # updates of the weights
-    lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 100 # steps up to the peak
     weight_decay: float = 0.1 # on matrices
-    seed: int = 0 # of weights, windows and dropout
     presets = {'tiny': {},
                'small': dict(model='small', batch_size=32, steps=20_000, lr=6e-4,
-                                         warmup_steps=1000)}
+                             warmup_steps=1000)}
 
     def __post_init__(self):
-        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size, steps=self.steps)
-        self.gpt('abc'), self.training() # each checks its own part
+        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
+        self.gpt(6), self.training() # each checks its own part
 
-    def gpt(self, alphabet:str) -> GPTConfig: # the architecture, for these characters
-        special, size = dict(pad_id=PAD, bos_id=EOS,
-                             eos_id=EOS), len(CharTokenizer(alphabet))
-        return GPTConfig.preset(self.model, vocab_size=size, alphabet=alphabet, **special)
-
-    def training(self) -> TrainConfig: # how it is trained
-        return TrainConfig(steps=self.steps, seed=self.seed, weight_decay=self.weight_decay,
-                           lr=self.lr,
-                           warmup_steps=min(self.warmup_steps, max(1, self.steps // 4)))
+    def gpt(self, vocab_size:int) -> GPTConfig: # the architecture
+        return GPTConfig.preset(self.model, vocab_size=vocab_size, pad_id=PAD, bos_id=EOS,
+                                eos_id=EOS)
 
     def topics(self) -> dict: # topic -> list of paragraphs
         if not (path := self.text): return deduplicate(load_python_reference())
@@ -131,9 +124,9 @@ class LanguageModelConfig(Config):
 # %% ../../nbs/52_experiments.language_model.ipynb #beginnings
 def sample_prompts(texts:list, # held out
                    count:int, # how many
-                   length:int, # characters in a beginning, and in what follows it
-                  ) -> list: # of (beginning, what follows), evenly spread over the texts
-    "Places at which a model may be asked to go on."
+                   length:int, # characters in a prompt, and in what follows it
+                  ) -> list: # of (prompt, what follows), evenly spread over the texts
+    "Held-out prompts with their true continuations."
     joined = ''.join(texts)
     room = len(joined) - 2*length
     if room < 0:
@@ -142,38 +135,33 @@ def sample_prompts(texts:list, # held out
     starts = [room*i // max(1, count - 1) for i in range(count)]
     return [(joined[s:s + length], joined[s + length:s + 2*length]) for s in starts]
 
-def generate_text(model:GPT, # whose configuration has an alphabet, in evaluation mode
+def generate_text(model:GPT, # in evaluation mode
+                  tokenizer:CharTokenizer, # that of the model
                   prompts:list, # texts of one length
                   length:int, # characters to write at the most
                   decode=greedy_decode, # or another, with its options, by `partial`
                  ) -> list: # of texts
     "What the model writes after each prompt."
-    characters, device = CharTokenizer(
-        model.config.alphabet), next(model.parameters()).device
-    ids = torch.tensor([characters.encode(prompt) for prompt in prompts], device=device)
-    return [characters.decode(row) for row in decode(model, ids, length).lists()]
+    device = next(model.parameters()).device
+    ids = torch.tensor([tokenizer.encode(prompt) for prompt in prompts], device=device)
+    return [tokenizer.decode(row) for row in decode(model, ids, length).lists()]
 
 # %% ../../nbs/52_experiments.language_model.ipynb #one-line
-def format_example(given:str, # the beginning
-                   wanted:str, # how the text goes on, not shown
-                   found:str, # how the model went on
+def format_example(prompt:str, # held out
+                   target:str, # how the text goes on, not shown
+                   prediction:str, # how the model went on
                   ) -> str:
-    "The seam between the two, in a line."
-    return f'...{given[-30:]} | {found[:60]}...'.replace('\n', '\u23ce')
+    "The seam between prompt and continuation, in a line."
+    return f'...{prompt[-30:]} | {prediction[:60]}...'.replace('\n', '\u23ce')
 
-def plot_prompt_attention(run:ExperimentResult, # of a language model
-                          layers:list|None=None, # numbers from 0; None means all
-                         ) -> dict: # name -> picture
-    "Where each head looks in the first beginning, character by character."
-    text, _ = run.pairs[0]
-    device = next(run.model.parameters()).device
-    ids = torch.tensor([CharTokenizer(run.model.config.alphabet).encode(text)],
-                       device=device)
-    with torch.no_grad(): _, weights = capture_attention(run.model, lambda: run.model(ids))
-    labels = dict.fromkeys(weights, list(text.replace('\n', '\u23ce')))
-    attended = AttentionMaps({part: maps[:, 0].cpu() for part, maps in weights.items()},
-                             labels, labels)
-    return {'attention': plot_attention(attended, 'blocks self', layers)}
+def plot(result:ExperimentResult, # of a language model
+         layers:list|None=None, # numbers from 0; None means all
+        ) -> dict: # name -> picture
+    "Where each head looks in the first prompt, character by character."
+    prompt, _ = result.examples[0]
+    labels = list(prompt.replace('\n', '\u23ce'))
+    maps = trace_self_attention(result.model, result.tokenizer.encode(prompt), labels)
+    return {'attention': plot_attention(maps, 'blocks self', layers)}
 
 # %% ../../nbs/52_experiments.language_model.ipynb #run-gpt
 LANGUAGE_MODEL_SUMMARY = (
@@ -193,27 +181,26 @@ def run_language_model(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between tests on held-out texts; 0: at the end alone
-) -> ExperimentResult: # its pairs are (prompt, continuation)
-    "Train a language model, and test it on held-out texts, beside models that count."
+) -> ExperimentResult: # examples are (prompt, continuation), predictions continuations
+    "Train a language model, and test it on held-out texts, beside n-gram models."
     device, (training, held_out) = pick_device(device), split_text(config.topics())
-    characters = CharTokenizer.of(training)
-    parts = [[[*characters.encode(text), EOS] for text in texts]
+    tokenizer = CharTokenizer.of(training)
+    parts = [[[*tokenizer.encode(text), EOS] for text in texts]
              for texts in (training, held_out)]
-    found = ngram_losses(*parts, len(characters))
+    scores = ngram_losses(*parts, len(tokenizer))
     torch.manual_seed(config.seed)
-    model = GPT(config.gpt(characters.alphabet)).to(device)
-    length = model.config.max_len
-    pairs = sample_prompts(held_out, config.n_heldout, length // 2)
-    special = SpecialTokens.of(model)
+    model = GPT(config.gpt(len(tokenizer))).to(device)
+    length, special = model.config.max_len, SpecialTokens.of(model)
+    examples = sample_prompts(held_out, config.n_heldout, length // 2)
     test = partial(evaluate, batches=sliding_windows(parts[1], length, special=special))
     batches = random_windows(parts[0], length, config.batch_size, config.seed, special)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
                     test if eval_every else None, progress=progress)
-    found = dict(task='gpt', loss=test(model)['loss'], **found)
-    start = time.perf_counter()
-    written = generate_text(model, [prompt for prompt, _ in pairs], length // 2)
-    metrics = collect_metrics(config, model, history, found, len(pairs),
+    scores = dict(task='gpt', loss=test(model)['loss'], **scores)
+    start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]
+    predictions = generate_text(model, tokenizer, prompts, length // 2)
+    metrics = collect_metrics(config, model, history, scores, len(examples),
                               time.perf_counter() - start)
-    return ExperimentResult(config, model, history, metrics, pairs, written,
-                            LANGUAGE_MODEL_SUMMARY.format(**found), format_example,
-                            plot_prompt_attention)
+    summary = LANGUAGE_MODEL_SUMMARY.format(**scores)
+    return ExperimentResult(config, model, history, metrics, examples, predictions, summary,
+                            tokenizer)

@@ -11,21 +11,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..config import Config, check_seed, check_sizes
+from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
-from ..datasets.python_reference import (SPECIAL, Corpus, decode_words,
-    encode_pairs, labelled_batch, read_corpus, shuffled_batches)
-from .experiment import (ExperimentResult, collect_metrics,
-                                                          mark_correct)
-from ..inspection.attention_maps import capture_attention
-from ..models.bert import (BERTConfig, MaskedLanguageModel,
-                                               SentenceClassifier, mask_tokens)
-from ..training import (History, TrainConfig, classification_loss,
-                                            evaluate, pick_device, train)
+from ..datasets.python_reference import (
+    SPECIAL, Corpus, WordTokenizer, labelled_batch, read_corpus, shuffled_batches)
+from .experiment import (
+    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from annotated_transformer.inspection.attention_maps import (
+    plot_attention, trace_self_attention)
+from ..metrics import accuracy
+from ..models.bert import (
+    BERTConfig, MaskedLanguageModel, SentenceClassifier, mask_tokens)
+from ..training import (
+    History, TrainConfig, classification_loss, evaluate, pick_device, train)
 
 # %% auto #0
-__all__ = ['BagOfWords', 'train_classifier', 'masked_batch', 'TopicClassificationConfig', 'pretrain', 'evaluate_mlm',
-           'build_baselines', 'run_topic_classification', 'plot_cls_attention']
+__all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'BagOfWords', 'train_classifier', 'masked_batch', 'TopicClassificationConfig',
+           'pretrain', 'evaluate_mlm', 'build_baselines', 'run_topic_classification', 'format_example', 'plot']
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):
@@ -51,63 +53,58 @@ def train_classifier(
     corpus:Corpus, # its labelled sentences are learnt from
     training:TrainConfig, # steps of 16 sentences, rate, seed
     progress:bool=True, # show a bar
-) -> tuple[float, list]: # accuracy, and an answer for each held-out sentence
-    "Learn from labels, then answer on the held-out sentences."
+) -> tuple[float, list]: # accuracy, and a topic for each held-out sentence
+    "Learn from labels, then classify the held-out sentences."
     batches = (labelled_batch(sentences, corpus)
                for sentences in shuffled_batches(corpus.labelled, 16, training.seed))
     train(model, batches, training, loss_fn=classification_loss, progress=progress)
     test = labelled_batch(corpus.held_out, corpus).to(next(model.parameters()).device)
-    with torch.no_grad(): answers = model(*test.inputs).argmax(-1)
-    return (answers == test.targets).float().mean().item(), [corpus.parts[i]
-                                                             for i in answers]
+    with torch.no_grad(): predictions = model(*test.inputs).argmax(-1)
+    return accuracy(predictions, test.targets), [corpus.topics[i] for i in predictions]
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #masked-batch
 def masked_batch(passages:list, # of (sentence, its neighbour or None)
-                 corpus:Corpus, # for its vocabulary
+                 tokenizer:WordTokenizer, # that of the model
                  config:BERTConfig, # special tokens
                  generator:torch.Generator, # of what is hidden
                 ) -> LabelledBatch: # targets B L
     "Passages with some words hidden."
-    ids, segments = encode_pairs(passages, corpus.vocabulary, config.pad_id)
+    ids, segments = tokenizer.encode_pairs(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
     return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #bertrunconfig
 @dataclass(frozen=True)
-class TopicClassificationConfig(Config):
+class TopicClassificationConfig(ExperimentConfig):
     "One run: text, model, pre-training and fine-tuning."
-    model: str = 'tiny' # preset of `BERTConfig`
-    n_parts: int = 8 # classes, the largest topics
+    n_topics: int = 8 # classes, the largest topics
     n_heldout: int = 400 # sentences that are only tested on
-    n_labelled: int = 200 # sentences whose part is known
+    n_labelled: int = 200 # sentences whose topic is known
+    model: str = 'tiny' # preset of `BERTConfig`
     batch_size: int = 16 # passages per step of pre-training
     steps: int = 3000 # updates of pre-training
-    lr: float = 3e-3 # peak learning rate of pre-training
+    warmup_steps: int = 300 # of pre-training; at most a quarter of its steps are used
+    weight_decay: float = 0.01 # on matrices only
     finetune_steps: int = 300 # updates of fine-tuning, 16 sentences each
     finetune_lr: float = 1e-3 # peak learning rate of fine-tuning
+    finetune_warmup_steps: int = 30 # of fine-tuning, likewise
     finetune_dropout: float = 0.1 # probability, in fine-tuning
-    seed: int = 0 # of the division, weights, masks and dropout
     presets = {'tiny': {},
                'base': dict(model='base', batch_size=64, lr=1e-4, finetune_lr=3e-5)}
 
     def __post_init__(self):
-        check_sizes(n_parts=self.n_parts, n_heldout=self.n_heldout,
-                    n_labelled=self.n_labelled,
-                    batch_size=self.batch_size)
+        check_sizes(n_topics=self.n_topics, n_heldout=self.n_heldout,
+                    n_labelled=self.n_labelled, batch_size=self.batch_size)
         check_seed(self.seed)
-        self.bert(1000), self.pretraining(), self.tuning() # each checks its own part
+        self.bert(1000), self.training(), self.finetuning() # each checks its own part
 
     def bert(self, vocab_size:int) -> BERTConfig: # the architecture
-        return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_parts)
+        return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_topics)
 
-    def pretraining(self) -> TrainConfig: # how masked words are learnt
-        return TrainConfig(steps=self.steps, lr=self.lr,
-                           warmup_steps=max(1, self.steps // 10),
-                           weight_decay=.01, seed=self.seed)
-
-    def tuning(self) -> TrainConfig: # how parts are learnt
-        return self.pretraining().replace(steps=self.finetune_steps, lr=self.finetune_lr,
-                                          warmup_steps=max(1, self.finetune_steps // 10))
+    def finetuning(self) -> TrainConfig: # how topics are learnt
+        return ExperimentConfig(steps=self.finetune_steps, lr=self.finetune_lr,
+                                warmup_steps=self.finetune_warmup_steps,
+                                weight_decay=self.weight_decay, seed=self.seed).training()
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #pretrain
 def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
@@ -117,22 +114,23 @@ def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
             ) -> tuple[MaskedLanguageModel, History]: # in evaluation mode
     "Learn to find hidden words."
     torch.manual_seed(config.seed)
-    bert = config.bert(len(SPECIAL) + len(corpus.vocabulary))
+    bert = config.bert(len(corpus.tokenizer))
     model = MaskedLanguageModel(bert).to(device)
-    numbers = torch.Generator().manual_seed(config.seed)
-    batches = (masked_batch(passages, corpus, bert, numbers)
+    rng = torch.Generator().manual_seed(config.seed)
+    batches = (masked_batch(passages, corpus.tokenizer, bert, rng)
                for passages in shuffled_batches(corpus.passages, config.batch_size,
                                                 config.seed))
-    return model, train(model, batches, config.pretraining(), progress=progress)
+    return model, train(model, batches, config.training(), progress=progress)
 
 def evaluate_mlm(model:MaskedLanguageModel, # to be measured
                  corpus:Corpus, # on its held-out sentences
                 ) -> dict: # `masked_loss` in nats and `masked_accuracy`, per hidden word
     "How well hidden words of unseen sentences are found."
     sentences = [(sentence, None) for sentence, _ in corpus.held_out]
-    batch = masked_batch(sentences, corpus, model.config, torch.Generator().manual_seed(0))
-    found = evaluate(model, [batch])
-    return dict(masked_loss=found['loss'], masked_accuracy=found['token_accuracy'])
+    batch = masked_batch(sentences, corpus.tokenizer, model.config,
+                         torch.Generator().manual_seed(0))
+    scores = evaluate(model, [batch])
+    return dict(masked_loss=scores['loss'], masked_accuracy=scores['token_accuracy'])
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #contenders
 def build_baselines(config:TopicClassificationConfig, # classes, dropout, rates
@@ -143,58 +141,53 @@ def build_baselines(config:TopicClassificationConfig, # classes, dropout, rates
                    attention_dropout=config.finetune_dropout)
     bert, device = masked.config.replace(**dropout), next(masked.parameters()).device
     torch.manual_seed(config.seed)
-    return {'accuracy': (SentenceClassifier.of(masked, **dropout), config.tuning()),
+    return {'accuracy': (SentenceClassifier.of(masked, **dropout), config.finetuning()),
             'accuracy_without_pretraining': (SentenceClassifier(bert).to(device),
-                                             config.tuning()),
+                                             config.finetuning()),
             'accuracy_bag_of_words': (BagOfWords(bert.vocab_size,
                                                  bert.n_classes).to(device),
-                                      config.tuning().replace(lr=.03))}
+                                      config.finetuning().replace(lr=.03))}
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #run-bert
+TOPIC_CLASSIFICATION_SUMMARY = (
+    'topics of {n_heldout:,} held-out sentences: {accuracy:.3f} right, '
+    '{accuracy_without_pretraining:.3f} without pre-training, '
+    '{accuracy_bag_of_words:.3f} by a bag of words')
+
 def run_topic_classification(
     config:TopicClassificationConfig=TopicClassificationConfig(), # what to do
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show bars
-) -> ExperimentResult: # its pairs are (sentence, part), what was written is a part
-    """Pre-train, fine-tune, and name the parts of held-out sentences, against two simpler
+) -> ExperimentResult: # examples are (sentence, topic), predictions topics
+    """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
-    corpus = read_corpus(config.n_parts, config.n_heldout, config.n_labelled, config.seed)
+    corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
     masked, history = pretrain(config, corpus, pick_device(device), progress)
-    start, found, written = time.perf_counter(), {'task': 'bert'}, {}
+    start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
     models = build_baselines(config, masked)
-    for name, (model, tuning) in models.items():
-        found[name], written[name] = train_classifier(model, corpus, tuning, progress)
-    found |= evaluate_mlm(masked, corpus)
-    model = models['accuracy'][0]
-    seconds = time.perf_counter() - start
-    metrics = collect_metrics(config, model, history, found, len(corpus.held_out), seconds)
-    headline = (f'parts of {len(corpus.held_out):,} held-out sentences: '
-                f'{found["accuracy"]:.3f} right, '
-                f'{found["accuracy_without_pretraining"]:.3f} without pre-training, '
-                f'{found["accuracy_bag_of_words"]:.3f} by a bag of words')
+    for name, (model, training) in models.items():
+        scores[name], predictions[name] = train_classifier(model, corpus, training, progress)
+    scores |= evaluate_mlm(masked, corpus)
+    model, seconds = models['accuracy'][0], time.perf_counter() - start
+    metrics = collect_metrics(config, model, history, scores, len(corpus.held_out), seconds)
     return ExperimentResult(config, model, history, metrics, corpus.held_out,
-                            written['accuracy'], headline,
-                            lambda sentence, part,
-                            found: f'{mark_correct(part, found)}   {found:15} {sentence}',
-                            lambda run: {'attention': plot_cls_attention(run.model,
-                                                                         run.pairs[0][0],
-                                                                         corpus)})
+                            predictions['accuracy'],
+                            TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
+                            corpus.tokenizer)
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #class-attention
-@torch.no_grad()
-def plot_cls_attention(
-    model:nn.Module, # a BERT or something with one inside, in evaluation mode
-    sentence:str, # words with spaces between
-    corpus:Corpus, # for its vocabulary
-): # a picture: for each layer, heads by words
-    "Where each head looks from [CLS]."
-    # only here, so that the library imports with torch alone
-    from annotated_transformer import plotting
-    ids, _ = encode_pairs([(sentence, None)], corpus.vocabulary)
-    _, maps = capture_attention(model,
-                                lambda: model(ids.to(next(model.parameters()).device)))
-    (weights,) = maps.values() # L 1 H Q K
-    layers = {f'layer {l + 1}': layer[0, :, 0].cpu() for l, layer in enumerate(weights)}
-    return plotting.heatmaps(layers, cols=decode_words(ids[0].tolist(), corpus.vocabulary),
-                             columns=1,
-                             xlabel='', ylabel='head', size=(8, 2.4))
+def format_example(sentence:str, # held out
+                   target:str, # its topic
+                   prediction:str, # the topic that was named
+                  ) -> str:
+    "The topic that was named, and the sentence, in a line."
+    return f'{mark_correct(prediction, target)}   {prediction:15} {sentence}'
+
+def plot(result:ExperimentResult, # of this chapter
+         index:int=0, # of the example
+        ) -> dict: # name of a picture -> picture
+    "Where each head of the last layer looks in one sentence; [CLS] is the first row."
+    ids, _ = result.tokenizer.encode_pair(result.examples[index][0], None)
+    maps = trace_self_attention(result.model, ids, result.tokenizer.decode(ids))
+    (part,) = maps.weights
+    return {'attention': plot_attention(maps, part, [result.model.config.n_layers - 1])}

@@ -18,8 +18,8 @@ from ..decoding import greedy_decode
 from ..multi_head_attention import record_attention
 
 # %% auto #0
-__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'plot_attention', 'head_entropy',
-           'mean_attention_distance', 'plot_head_statistic']
+__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'trace_self_attention', 'plot_attention',
+           'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
 
 # %% ../../nbs/31_inspection.attention_maps.ipynb #stacked-rows
 def concat_steps(calls:list, # of B H Q K, one per call of a module; K may grow
@@ -109,6 +109,21 @@ def trace_attention(
     keys = {part: begun if part == 'decoder self' else read for part in weights}
     return AttentionMaps({part: maps[:, 0].cpu() for part, maps in weights.items()},
                          queries, keys)
+
+# %% ../../nbs/31_inspection.attention_maps.ipynb #trace-self-attention
+@torch.no_grad()
+def trace_self_attention(
+    model:nn.Module, # of one stack, such as GPT or BERT, in evaluation mode
+    ids:list, # of the tokens that it reads
+    labels:list, # of these tokens, as texts
+) -> AttentionMaps:
+    "Where each head of each layer looks while the model reads `ids`."
+    model = uncompiled(model)
+    inputs = torch.tensor([ids], device=next(model.parameters()).device)
+    _, weights = capture_attention(model, lambda: model(inputs))
+    names = dict.fromkeys(weights, labels)
+    return AttentionMaps({part: maps[:, 0].cpu() for part, maps in weights.items()},
+                         names, names)
 
 # %% ../../nbs/31_inspection.attention_maps.ipynb #picture-of
 def plot_attention(attended:AttentionMaps, # one example

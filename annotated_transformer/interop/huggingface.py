@@ -79,14 +79,13 @@ def require(theirs, # a configuration of Hugging Face
             raise argument_error(name, given, f'{value!r}, all that our model can be')
 
 def gpt2_config(theirs, # a `GPT2Config`
-               ) -> GPTConfig: # where nothing pads, the end of a text does
+               ) -> GPTConfig: # a GPT-2 usually has no padding
     "Sizes and kinds of a GPT-2."
     require(theirs, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False,
             add_cross_attention=False, tie_word_embeddings=True,
             embd_pdrop=theirs.resid_pdrop)
     found = from_hf_options(GPT2_NAMES, theirs)
     if found['d_ff'] is None: found['d_ff'] = 4*found['d_model']
-    if found['pad_id'] is None: found['pad_id'] = found['eos_id']
     return GPTConfig(**found)
 
 def bert_config(theirs, # a `BertConfig`
@@ -184,7 +183,7 @@ CONVERSIONS = { # class of theirs -> how it corresponds to ours
         GPT, gpt2_config,
         lambda ours: {**to_hf_options(GPT2_NAMES, ours), 'embd_pdrop': ours.dropout},
         lambda ours, theirs: gpt2_weight_map(ours),
-        lambda ours: {'lm_head.weight': 'transformer.wte.weight'}, unsaid=('alphabet',)),
+        lambda ours: {'lm_head.weight': 'transformer.wte.weight'}),
     'BertModel': bert_conversion(
         BERT, lambda ours: [*bert_weight_map(ours), *map_linear('pooler', 'pooler.dense')]),
     'BertForMaskedLM': bert_conversion(

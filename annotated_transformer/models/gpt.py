@@ -38,7 +38,6 @@ class GPTConfig(StackConfig):
     vocab_size: int = 50257 # V
     max_len: int = 1024 # positions, the limit of learned ones
     positions: str = 'learned' # see `POSITIONS`
-    alphabet: str = '' # the characters behind the ids, if they are characters
     pad_id: int|None = PAD # stands where nothing is to be predicted
     bos_id: int|None = EOS # one id ends a text and begins the next
     eos_id: int|None = EOS # the same; None: texts have no end
