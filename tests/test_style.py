@@ -199,7 +199,6 @@ WITHOUT_RESULT = {
     "13_training": 5,
     "14_checkpoint": 1,
     "20_decoding": 2,
-    "30_datasets.synthetic": 1,
     "31_inspection.attention_maps": 3,
     "32_inspection.attention_view": 2,
     "33_experiments.copy_task": 2,
@@ -215,8 +214,6 @@ WITHOUT_RESULT = {
     "84_interop.weight_map": 6,
     "85_interop.huggingface": 4,
     "86_interop.torch_weights": 1,
-    "90_config": 5,
-    "91_plotting": 2,
     "92_experiments.experiment": 2,
     "93_cli": 5,
 }
