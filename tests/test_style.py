@@ -206,8 +206,6 @@ WITHOUT_RESULT = {
     "53_models.bert": 5,
     "54_experiments.topic_classification": 2,
     "55_datasets.images": 2,
-    "56_models.vit": 5,
-    "58_models.captioner": 1,
     "59_experiments.captioning": 1,
     "70_fast_linear": 2,
     "82_debugging.probes": 2,
