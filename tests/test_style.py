@@ -208,8 +208,6 @@ WITHOUT_RESULT = {
     "55_datasets.images": 2,
     "59_experiments.captioning": 1,
     "70_fast_linear": 2,
-    "85_interop.huggingface": 4,
-    "86_interop.torch_weights": 1,
     "92_experiments.experiment": 2,
     "93_cli": 5,
 }
