@@ -199,8 +199,6 @@ WITHOUT_RESULT = {
     "13_training": 5,
     "14_checkpoint": 1,
     "20_decoding": 2,
-    "31_inspection.attention_maps": 3,
-    "32_inspection.attention_view": 2,
     "33_experiments.copy_task": 2,
     "51_datasets.python_reference": 4,
     "53_models.bert": 5,
