@@ -260,7 +260,7 @@ def probe_padding(subject:ModelUnderTest): # what is examined
         moved = (after - before).abs().max().item()
         if not moved <= tolerance(subject):
             return ProbeResult(False,
-                               f'two places of padding after the {name} moved the logits '
+                               f'two ids of padding after the {name} moved the logits '
                                f'by '
                                f'{moved:.2g}; padding is attended to, or counted', moved)
         most = max(most, moved)

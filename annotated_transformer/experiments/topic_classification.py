@@ -141,7 +141,8 @@ def build_baselines(config:TopicClassificationConfig, # classes, dropout, rates
                    attention_dropout=config.finetune_dropout)
     bert, device = masked.config.replace(**dropout), next(masked.parameters()).device
     torch.manual_seed(config.seed)
-    return {'accuracy': (SentenceClassifier.of(masked, **dropout), config.finetuning()),
+    return {'accuracy': (SentenceClassifier.from_pretrained(masked, **dropout),
+                         config.finetuning()),
             'accuracy_without_pretraining': (SentenceClassifier(bert).to(device),
                                              config.finetuning()),
             'accuracy_bag_of_words': (BagOfWords(bert.vocab_size,
@@ -166,7 +167,8 @@ def run_topic_classification(
     start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
-        scores[name], predictions[name] = train_classifier(model, corpus, training, progress)
+        done = train_classifier(model, corpus, training, progress)
+        scores[name], predictions[name] = done
     scores |= evaluate_mlm(masked, corpus)
     model, seconds = models['accuracy'][0], time.perf_counter() - start
     metrics = collect_metrics(config, model, history, scores, len(corpus.held_out), seconds)

@@ -152,7 +152,7 @@ def head_entropy(maps:Tensor, # L H Q K, weights
 
 def mean_attention_distance(maps:Tensor, # L H Q K, weights
                            ) -> Tensor: # L H, tokens
-    "How far from its own place each head looks, on average over its rows."
+    "How far from its own position each head looks, on average over its rows."
     rows, columns = (torch.arange(n, device=maps.device) for n in maps.shape[2:])
     return (maps * (rows[:, None] - columns).abs()).sum(-1).mean(-1)
 

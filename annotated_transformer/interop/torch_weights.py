@@ -68,7 +68,8 @@ def to_torch(model:nn.Module, # a `Transformer`
     not."""
     c = model.config
     if c.positions == 'rotary':
-        raise argument_error('positions', c.positions, 'what acts before the stacks')
+        raise argument_error('positions', c.positions,
+                             'a scheme that is added to the embeddings')
     width = c.d_model // c.n_heads
     for name, given in (('d_k', c.d_k), ('d_v', c.d_v)):
         if given not in (None, width): raise argument_error(name, given, f'{width}, D/H')

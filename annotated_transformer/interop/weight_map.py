@@ -55,7 +55,7 @@ def map_norm(ours:str, # name of a `LayerNorm`
              theirs:str, # name of theirs
              **change, # of both
             ) -> list: # of two `WeightMap`
-    "Gain and bias of a norm; others call the gain a weight."
+    "Weight and bias of a norm."
     return [WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change),
             WeightMap(f'{ours}.bias', (f'{theirs}.bias',), **change)]
 

@@ -123,15 +123,15 @@ def mask_tokens(
     ids:Tensor, # B L
     config:BERTConfig, # vocabulary and special tokens
     generator:torch.Generator|None=None, # of random numbers; None means torch's own
-    share:float=0.15, # of words to be predicted, probability
+    mlm_probability:float=0.15, # of a word to be predicted
 ) -> tuple[Tensor, Tensor]: # what is read, and targets, PAD where none; B L each
     """Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each by its own
     chance."""
     special = torch.tensor(config.special)
     every = torch.arange(config.vocab_size)
     ordinary = every[~torch.isin(every, special)]
-    chosen = (torch.rand(ids.shape, generator=generator) < share) & ~torch.isin(ids,
-                                                                                special)
+    chosen = torch.rand(ids.shape, generator=generator) < mlm_probability
+    chosen &= ~torch.isin(ids, special)
     fate = torch.rand(ids.shape, generator=generator)
     others = ordinary[torch.randint(len(ordinary), ids.shape, generator=generator)]
     inputs = torch.where(chosen & (fate < .8), config.mask_id, ids)
@@ -140,7 +140,7 @@ def mask_tokens(
 
 # %% ../../nbs/53_models.bert.ipynb #maskedlanguagemodel
 class MaskedLanguageModel(nn.Module):
-    "BERT with a head that names the word at each place. Source: Devlin et al. 2019."
+    "BERT with a head that names the word at each position. Source: Devlin et al. 2019."
     config_class = BERTConfig # what `load_model` reads
 
     def __init__(self, config:BERTConfig): # architecture
@@ -171,9 +171,9 @@ class SentenceClassifier(nn.Module):
         init_bert_weights(self.output, config.d_model)
 
     @classmethod
-    def of(cls, pretrained:nn.Module, # with a `bert`, such as a `MaskedLanguageModel`
-           **changes, # of its configuration: `n_classes`, dropout
-          ) -> SentenceClassifier: # with a copy of its body
+    def from_pretrained(cls, pretrained:nn.Module, # with a `bert` inside
+                        **changes, # of its configuration: `n_classes`, dropout
+                       ) -> SentenceClassifier: # with a copy of its body
         "Take over what was learnt without labels."
         new = cls(pretrained.config.replace(**changes))
         new.bert.load_state_dict(pretrained.bert.state_dict())
