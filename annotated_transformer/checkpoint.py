@@ -5,6 +5,7 @@
 # %% ../nbs/14_checkpoint.ipynb #checkpoint-code-2
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -21,12 +22,20 @@ from .config import argument_error, check_sizes, uncompiled
 from .folders import read_folder, write_folder
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'write_model', 'save_model', 'read_config', 'check_weights', 'build_from', 'load_model',
-           'Checkpoints', 'read_checkpoint']
+__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_weights',
+           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3 # of model folders; it changes when names of parameters, options or files do
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
+
+def distinct_weights(model:nn.Module # any
+                    ) -> dict: # name -> tensor
+    "Every weight once: a shared one under its first name, so that files can be compared."
+    first = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        first.setdefault(id(tensor), (name, tensor.detach().contiguous()))
+    return dict(first.values())
 
 def write_model(model:nn.Module, # any; its configuration is written if it has one
                 folder:Path, # to write into
@@ -34,12 +43,14 @@ def write_model(model:nn.Module, # any; its configuration is written if it has o
                ):
     "Write weights, configuration and tokenizer; shared weights are stored once."
     # here, so that importing needs torch only
-    from safetensors.torch import save_model as save_tensors
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
     model = uncompiled(model)
     if hasattr(model, 'config'):
         config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
         (folder/CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
-    save_tensors(model, str(folder/WEIGHTS))
+    try: save_file(distinct_weights(model), folder/WEIGHTS, {'format': 'pt'})
+    except SafetensorError as error: raise OSError(str(error)) from error # a full disk
     shutil.copymode(folder, folder/WEIGHTS) # safetensors hides it from the group
     os.chmod(folder/WEIGHTS, (folder/WEIGHTS).stat().st_mode & 0o666)
     if tokenizer is not None: tokenizer.save(folder)
@@ -56,11 +67,11 @@ def save_model(model:nn.Module, # with a `config`, to be saved
     return Path(folder)
 
 # %% ../nbs/14_checkpoint.ipynb #load-model
-def read_config(folder:Path, # of a model
+def read_config(text:str, # content of `config.json`
                 model_class:type, # which is expected
                ): # an instance of its `config_class`
-    "The configuration in a folder. Raises `ValueError` for one of another kind."
-    options = dict(json.loads((folder/CONFIG).read_text(encoding='utf-8')))
+    "The configuration of a saved model. Raises `ValueError` for one of another kind."
+    options = dict(json.loads(text))
     name, version = options.pop('model', None), options.pop('format', 1)
     if version != FORMAT:
         age = 'a newer' if isinstance(version, int) and version > FORMAT else 'an older'
@@ -115,10 +126,11 @@ def load_model(folder, # written by `save_model`
     `ValueError` that names what is missing or wrong."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
-    def read(folder):
-        config = read_config(folder, model_class)
-        return build_from(config, model_class, load_file(folder/WEIGHTS))
-    try: return read_folder(folder, read, (CONFIG, WEIGHTS)).to(device)
+    def read(folder): # no more than has to be of one version
+        return (folder/CONFIG).read_text(encoding='utf-8'), load_file(folder/WEIGHTS)
+    try:
+        text, weights = read_folder(folder, read, (CONFIG, WEIGHTS))
+        return build_from(read_config(text, model_class), model_class, weights).to(device)
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
@@ -163,7 +175,9 @@ class Checkpoints:
         try:
             with write_folder(self.path(state.history.steps)) as new:
                 write_model(state.model, new)
-                torch.save(state.state_dict(), new/'training.pt')
+                content = io.BytesIO() # errors of writing are then Python's own
+                torch.save(state.state_dict(), content)
+                (new/'training.pt').write_bytes(content.getbuffer())
         except OSError as error:
             kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
             warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
@@ -192,7 +206,7 @@ class Checkpoints:
                         gradient_norm=error.gradient_norm, lr=error.learning_rate,
                         inputs=[list(batch.inputs) for batch in error.batches],
                         targets=[batch.targets for batch in error.batches]), path)
-        error.add_note(f'its batches are in {path}') if hasattr(error, 'add_note') else None
+        error.args = (f'{error} (its batches are in {path})',)
 
 def read_checkpoint(folder:Path, # of one checkpoint
                    ) -> tuple[dict, dict]: # weights, and the state of the training

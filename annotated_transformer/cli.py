@@ -130,10 +130,10 @@ def run_experiment(
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number)
     except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130)
     except (OSError, NotFinite, MemoryError) as error:
-        notes = '; '.join([str(error), *getattr(error, '__notes__', [])])
-        say_how_to_go_on(folder, f'failed: {notes}', 1)
+        say_how_to_go_on(folder, f'failed: {error}', 1)
     typer.echo(format_report(result, experiment.format_example))
-    typer.echo(f'written to {folder}: {", ".join(sorted(f.name for f in folder.iterdir()))}')
+    files = sorted(file.name for file in folder.iterdir())
+    typer.echo(f'written to {folder}: {", ".join(files)}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]

@@ -324,7 +324,7 @@ class TrainingState:
         "Go back to it. Raises `ValueError` if the run had another configuration."
         for name, value in self.config.to_dict().items():
             if (before := state['config'].get(name)) != value:
-                raise argument_error(name, value, f'{before!r}, as in the run to go on with')
+                raise argument_error(name, value, f'{before!r}, as in the run before')
         self.optimizer.load_state_dict(state['optimizer'])
         vars(self.history).update(state['history'])
         random.setstate(state['python_rng'])
