@@ -13,10 +13,17 @@ from torch import nn
 from .config import argument_error, uncompiled
 
 # %% auto #0
-__all__ = ['FORMAT', 'save_model', 'load_model']
+__all__ = ['FORMAT', 'check_model_class', 'save_model', 'load_model']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 2 # of model folders; it changes when names of parameters or options do
+
+def check_model_class(model_class # of the model that is saved or loaded
+                     ):
+    "Raise `ValueError` for a class that does not say which configuration it takes."
+    if not hasattr(model_class, 'config_class'):
+        name = getattr(model_class, '__name__', repr(model_class))
+        raise argument_error('model', name, 'a class with a config_class')
 
 def save_model(model:nn.Module, # with a `config`, to be saved
                folder, # made if it is not there
@@ -26,6 +33,7 @@ def save_model(model:nn.Module, # with a `config`, to be saved
     # here, so that importing needs torch only
     from safetensors.torch import save_model as save_tensors
     folder, model = Path(folder), uncompiled(model)
+    check_model_class(type(model))
     folder.mkdir(parents=True, exist_ok=True)
     config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
     (folder/'config.json').write_text(json.dumps(config, indent=2) + '\n')
@@ -42,6 +50,7 @@ def load_model(folder, # written by `save_model`
     missing or wrong."""
     from safetensors import SafetensorError
     from safetensors.torch import load_model as load_tensors
+    check_model_class(model_class)
     config, weights = Path(folder)/'config.json', Path(folder)/'model.safetensors'
     for file in (config, weights):
         if not file.is_file():
