@@ -361,7 +361,7 @@ def test_a_model_of_ours_goes_through_both_kinds_of_folder(model, tmp_path):
             assert torch.equal(weight, state[name]) or ("pooler" in name and type(model) is MaskedLanguageModel), name
 
 
-def test_every_class_of_ours_with_a_config_can_be_loaded():
+def test_every_class_of_ours_with_a_config_can_be_loaded(tmp_path):
     "A class that `save_model` takes and `load_model` cannot read would lose what was trained."
     import importlib
     import inspect
@@ -372,11 +372,14 @@ def test_every_class_of_ours_with_a_config_can_be_loaded():
         for value in vars(importlib.import_module(f"{PACKAGE.name}.{name}" if name else PACKAGE.name)).values()
         if inspect.isclass(value) and issubclass(value, nn.Module) and value.__module__.startswith(PACKAGE.name) and hasattr(value, "config_class")
     }
-    assert found == {type(model) for model in models_of_ours()}
+    models = list(models_of_ours())
+    assert found == {type(model) for model in models}
     for wrapper in (Uncached(Transformer(TransformerConfig.preset("tiny"))), nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match="model: got .* expected a class with a config_class"):
+        with pytest.raises(ValueError, match="model: got .* expected a model with a `config`, and its class as `config_class`"):
             save_model(wrapper, "nowhere")
     assert not Path("nowhere").exists()
+    with pytest.raises(ValueError, match="model_class: got 'Linear', expected a class with a `config_class`"):
+        load_model(save_model(models[0], tmp_path / "model"), nn.Linear)
 
 
 # ---- PyTorch's stacks ----

@@ -32,7 +32,7 @@ from ..transformer import StackConfig, Transformer, TransformerConfig
 __all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'VIT_RENAMED', 'CONVERSIONS',
            'from_hf_options', 'to_hf_options', 'require', 'with_options', 'gpt2_config', 'bert_config', 'vit_config',
            'begins_with_pad', 'marian_config', 'marian_options', 'ConversionSpec', 'bert_conversion', 'vit_options',
-           'marian_tied', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_folder', 'model_folder',
+           'marian_tied', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder',
            'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
 
 # %% ../../nbs/85_interop.huggingface.ipynb #ours-of
@@ -44,12 +44,10 @@ GPT2_NAMES = dict(d_model='n_embd', d_ff='n_inner', n_heads='n_head', n_layers='
                   norm_eps='layer_norm_epsilon',
                   dropout='resid_pdrop', attention_dropout='attn_pdrop',
                   activation='activation_function', pad_id='pad_token_id',
-                  bos_id='bos_token_id',
-                  eos_id='eos_token_id')
+                  bos_id='bos_token_id', eos_id='eos_token_id')
 STACK_NAMES = dict(d_model='hidden_size', d_ff='intermediate_size',
-                   n_heads='num_attention_heads',
-                   n_layers='num_hidden_layers', norm_eps='layer_norm_eps',
-                   dropout='hidden_dropout_prob',
+                   n_heads='num_attention_heads', n_layers='num_hidden_layers',
+                   norm_eps='layer_norm_eps', dropout='hidden_dropout_prob',
                    attention_dropout='attention_probs_dropout_prob',
                    activation='hidden_act', n_classes='num_labels')
 BERT_NAMES = dict(STACK_NAMES, vocab_size='vocab_size', max_len='max_position_embeddings',
@@ -196,9 +194,8 @@ def bert_conversion(kind:type, # ours
                    ) -> ConversionSpec:
     "What the three BERTs have in common."
     ids = 'cls_id', 'separator_id', 'mask_id', 'unknown_id'
-    renamed = (r'LayerNorm\.gamma$', 'LayerNorm.weight'), (r'LayerNorm\.beta$',
-                                                           'LayerNorm.bias')
-    renamed += ((r'^bert\.', ''),) if kind is BERT else ()
+    renamed = (r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias')
+    if kind is BERT: renamed += ((r'^bert\.', ''),)
     counts = r'embeddings\.(position_ids|token_type_ids)$'
     return ConversionSpec(kind, bert_config, lambda ours: to_hf_options(BERT_NAMES, ours),
                           lambda ours, theirs: matches(ours), unmapped=ids,
@@ -246,19 +243,18 @@ CONVERSIONS = { # class of theirs -> how it corresponds to ours
         SentenceClassifier, lambda ours: [*bert_weight_map(ours, 'bert.'),
                                           *map_linear('output', 'classifier'),
                                           *map_linear('bert.pooler', 'bert.pooler.dense')]),
-    'ViTModel': ConversionSpec(ViT, vit_config, vit_options, lambda ours,
-                               theirs: vit_weight_map(ours, ''),
-                               init_kwargs=(('add_pooling_layer', False),),
-                               renamed=((r'^vit\.', ''), *VIT_RENAMED)),
+    'ViTModel': ConversionSpec(
+        ViT, vit_config, vit_options, lambda ours, theirs: vit_weight_map(ours, ''),
+        init_kwargs=(('add_pooling_layer', False),),
+        renamed=((r'^vit\.', ''), *VIT_RENAMED)),
     'ViTForImageClassification': ConversionSpec(
         ImageClassifier, vit_config, vit_options,
         lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')],
         renamed=VIT_RENAMED),
-    'MarianMTModel': ConversionSpec(Transformer, marian_config, marian_options,
-                                    lambda ours,
-                                    theirs: marian_weight_map(ours,
-                                                              begins_with_pad(theirs)),
-                                    marian_tied, unmapped=('output_bias',)),
+    'MarianMTModel': ConversionSpec(
+        Transformer, marian_config, marian_options,
+        lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
+        marian_tied, unmapped=('output_bias',)),
 }
 
 # %% ../../nbs/85_interop.huggingface.ipynb #hugging-face
@@ -301,8 +297,8 @@ def hugging_face(): # the package
                           'which is missing: pip install "transformers>=5.23"') from error
     return transformers
 
-def read_folder(folder:Path, # of one of their models
-               ) -> tuple: # name of the class, configuration of theirs, name -> tensor
+def read_hf_folder(folder:Path, # of one of their models
+                  ) -> tuple: # name of the class, configuration of theirs, name -> tensor
     "What a folder holds. Raises `ValueError` for whatever cannot be read."
     try:
         options = json.loads((folder/'config.json').read_text(encoding='utf-8'))
@@ -352,11 +348,10 @@ def check_amount(config:StackConfig, # of ours
                  n_weights:int, # numbers in all tensors
                 ):
     "Raise `ValueError` for a size that these weights cannot have, before it is built."
-    c = config
-    rows = getattr(c, 'vocab_size', 0) + getattr(c, 'n_segments', 0)
+    c, rows = config, sum(getattr(config, name, 0)
+                          for name in ('vocab_size', 'n_segments', 'max_len'))
     if hasattr(c, 'patch_size'):
         rows += c.n_channels*c.patch_size**2 + c.height*c.width//c.patch_size**2
-    if hasattr(c, 'max_len'): rows += c.max_len
     least = c.n_layers*(4*c.d_model**2 + 2*c.d_model*c.d_ff) + rows*c.d_model
     if least > 2*n_weights + 2**26: # what is a little too large is listed by name later
         raise argument_error('configuration', f'at least {least:,} weights',
@@ -374,7 +369,7 @@ def from_huggingface(
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
         weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-    else: name, theirs, weights = read_folder(model_folder(model))
+    else: name, theirs, weights = read_hf_folder(model_folder(model))
     spec = CONVERSIONS[name]
     config = spec.config(theirs, **options)
     check_amount(config, sum(tensor.numel() for tensor in weights.values()))
