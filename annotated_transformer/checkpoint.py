@@ -61,8 +61,10 @@ def save_model(model:nn.Module, # with a `config`, to be saved
                overwrite:bool=False, # also a folder with other files in it
               ) -> Path: # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
-    if not hasattr(uncompiled(model), 'config'):
-        raise argument_error('model', type(model).__name__, 'a model with a `config`')
+    plain = uncompiled(model)
+    if not hasattr(plain, 'config') or not hasattr(plain, 'config_class'):
+        raise argument_error('model', type(plain).__name__,
+                             'a model with a `config`, and its class as `config_class`')
     with write_folder(folder, overwrite) as new: write_model(model, new, tokenizer)
     return Path(folder)
 
@@ -71,6 +73,9 @@ def read_config(text:str, # content of `config.json`
                 model_class:type, # which is expected
                ): # an instance of its `config_class`
     "The configuration of a saved model. Raises `ValueError` for one of another kind."
+    if not hasattr(model_class, 'config_class'):
+        name = getattr(model_class, '__name__', repr(model_class))
+        raise argument_error('model_class', name, 'a class with a `config_class`')
     options = dict(json.loads(text))
     name, version = options.pop('model', None), options.pop('format', 1)
     if version != FORMAT:

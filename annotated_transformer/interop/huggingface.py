@@ -5,12 +5,17 @@
 # %% ../../nbs/85_interop.huggingface.ipynb #weights-in-and-out-code-2
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import nn
 
-from ..config import argument_error, check_choice
+from ..config import (argument_error, check_choice, check_sizes,
+                                          uncompiled)
 from .weight_map import (bert_weight_map, export_weights,
                                                       gpt2_weight_map, import_weights,
                                                       map_linear, marian_order,
@@ -24,10 +29,11 @@ from ..positions import sinusoids
 from ..transformer import StackConfig, Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'CONVERSIONS',
-           'from_hf_options', 'to_hf_options', 'require', 'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad',
-           'marian_config', 'marian_options', 'ConversionSpec', 'bert_conversion', 'vit_options', 'marian_copies',
-           'hugging_face', 'from_huggingface', 'to_huggingface']
+__all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'VIT_RENAMED', 'CONVERSIONS',
+           'from_hf_options', 'to_hf_options', 'require', 'with_options', 'gpt2_config', 'bert_config', 'vit_config',
+           'begins_with_pad', 'marian_config', 'marian_options', 'ConversionSpec', 'bert_conversion', 'vit_options',
+           'marian_tied', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder',
+           'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
 
 # %% ../../nbs/85_interop.huggingface.ipynb #ours-of
 HF_ACTIVATIONS = {'relu': 'relu', 'gelu': 'gelu', 'gelu_new': 'gelu_tanh', # theirs -> ours
@@ -38,12 +44,10 @@ GPT2_NAMES = dict(d_model='n_embd', d_ff='n_inner', n_heads='n_head', n_layers='
                   norm_eps='layer_norm_epsilon',
                   dropout='resid_pdrop', attention_dropout='attn_pdrop',
                   activation='activation_function', pad_id='pad_token_id',
-                  bos_id='bos_token_id',
-                  eos_id='eos_token_id')
+                  bos_id='bos_token_id', eos_id='eos_token_id')
 STACK_NAMES = dict(d_model='hidden_size', d_ff='intermediate_size',
-                   n_heads='num_attention_heads',
-                   n_layers='num_hidden_layers', norm_eps='layer_norm_eps',
-                   dropout='hidden_dropout_prob',
+                   n_heads='num_attention_heads', n_layers='num_hidden_layers',
+                   norm_eps='layer_norm_eps', dropout='hidden_dropout_prob',
                    attention_dropout='attention_probs_dropout_prob',
                    activation='hidden_act', n_classes='num_labels')
 BERT_NAMES = dict(STACK_NAMES, vocab_size='vocab_size', max_len='max_position_embeddings',
@@ -55,7 +59,10 @@ def from_hf_options(names:dict, # our option -> theirs
                     theirs, # a configuration of Hugging Face
                    ) -> dict: # our option -> value
     "What a configuration of theirs says, in our words."
-    found = {ours: getattr(theirs, name) for ours, name in names.items()}
+    found = {ours: getattr(theirs, name, None) for ours, name in names.items()}
+    for ours, value in found.items():
+        if ours.endswith('_id') and not isinstance(value, (int, type(None))):
+            raise argument_error(names[ours], value, 'one id, or None')
     check_choice('activation', found['activation'], HF_ACTIVATIONS)
     return {**found, 'activation': HF_ACTIVATIONS[found['activation']]}
 
@@ -78,30 +85,50 @@ def require(theirs, # a configuration of Hugging Face
         if given != value:
             raise argument_error(name, given, f'{value!r}, all that our model can be')
 
+def with_options(config_class:type, # of our configuration
+                 found:dict, # our option -> what theirs says
+                 options:dict, # our option -> what is said besides
+                ) -> StackConfig: # of that class
+    """A configuration from both. Raises `ValueError` for an option that would change what
+    the model computes."""
+    config = config_class.from_dict({**found, **options})
+    for name, value in options.items():
+        said = found.get(name, getattr(config_class, name))
+        unsaid_id = name.endswith('_id') and found.get(name) is None
+        if value != said and not unsaid_id and not name.endswith('dropout'):
+            raise argument_error(name, value, f'{said!r}, as their model has it')
+    return config
+
 def gpt2_config(theirs, # a `GPT2Config`
-               ) -> GPTConfig: # a GPT-2 usually has no padding
+                **options, # of ours: dropout, or ids that it leaves open
+               ) -> GPTConfig: # an id that the vocabulary lacks is None
     "Sizes and kinds of a GPT-2."
     require(theirs, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False,
             add_cross_attention=False, tie_word_embeddings=True,
             embd_pdrop=theirs.resid_pdrop)
     found = from_hf_options(GPT2_NAMES, theirs)
     if found['d_ff'] is None: found['d_ff'] = 4*found['d_model']
-    return GPTConfig(**found)
+    check_sizes(vocab_size=found['vocab_size'])
+    for name in ('pad_id', 'bos_id', 'eos_id'):
+        if not 0 <= (found[name] or 0) < found['vocab_size']: found[name] = None
+    return with_options(GPTConfig, found, options)
 
-def bert_config(theirs, # a `BertConfig`
-               ) -> BERTConfig: # which ids are [CLS] and so on, it does not say
+def bert_config(theirs, # a `BertConfig`; which ids are [CLS] and so on, it does not say
+                **options, # of ours: dropout, and those ids
+               ) -> BERTConfig:
     "Sizes and kinds of a BERT."
-    require(theirs, is_decoder=False, add_cross_attention=False)
-    return BERTConfig(**from_hf_options(BERT_NAMES, theirs))
+    require(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
+    return with_options(BERTConfig, from_hf_options(BERT_NAMES, theirs), options)
 
 def vit_config(theirs, # a `ViTConfig` of Hugging Face
+               **options, # of ours: dropout
               ) -> ViTConfig:
     "Sizes and kinds of a ViT."
     require(theirs, qkv_bias=True)
     found = from_hf_options(VIT_NAMES, theirs)
     size = found.pop('height')
     height, width = (size, size) if isinstance(size, int) else size
-    return ViTConfig(**found, height=height, width=width)
+    return with_options(ViTConfig, {**found, 'height': height, 'width': width}, options)
 
 # %% ../../nbs/85_interop.huggingface.ipynb #begins-with-pad
 MARIAN_NAMES = dict(d_model='d_model', d_ff='encoder_ffn_dim',
@@ -119,17 +146,22 @@ def begins_with_pad(theirs, # a `MarianConfig`
     return theirs.decoder_start_token_id == theirs.pad_token_id
 
 def marian_config(theirs, # a `MarianConfig`
+                  **options, # of ours: dropout
                  ) -> TransformerConfig:
     """Sizes and kinds of a Marian. Raises `ValueError` for two vocabularies or uneven
     stacks."""
     require(theirs, scale_embedding=True, share_encoder_decoder_embeddings=True,
             tie_word_embeddings=True, decoder_layers=theirs.encoder_layers,
             decoder_attention_heads=theirs.encoder_attention_heads,
-            decoder_ffn_dim=theirs.encoder_ffn_dim)
+            decoder_ffn_dim=theirs.encoder_ffn_dim,
+            decoder_vocab_size=theirs.vocab_size)
     found, extra = from_hf_options(MARIAN_NAMES, theirs), begins_with_pad(theirs)
+    for name in ('pad_id', 'bos_id', 'eos_id'):
+        if found[name] is None: raise argument_error(MARIAN_NAMES[name], None, 'an id')
     found['vocab_size'] += extra
     if extra: found['bos_id'] = theirs.vocab_size
-    return TransformerConfig(**found, attention_bias=True, output_bias=True)
+    found |= {'attention_bias': True, 'output_bias': True}
+    return with_options(TransformerConfig, found, options)
 
 def marian_options(ours:TransformerConfig # to be told in their words
                   ) -> dict: # options of a `MarianConfig`
@@ -148,27 +180,40 @@ class ConversionSpec:
     config: Callable # their configuration -> ours
     options: Callable # our configuration -> options of theirs
     matches: Callable # (our configuration, theirs) -> list of `WeightMap`
-    copies: Callable = lambda ours: {} # our configuration -> see `import_weights`
-    alone: tuple = () # beginnings of names of ours that they do not have
-    unsaid: tuple = () # options of ours that they have no word for
-    more: tuple = () # of (name, value): what their constructor is told besides
+    tied: Callable = lambda ours: {} # our configuration -> see `import_weights`
+    unmatched: tuple = () # prefixes of names of ours that they do not have
+    unmapped: tuple = () # options of ours that they have no word for
+    init_kwargs: tuple = () # of (name, value): further arguments of their constructor
+    renamed: tuple = () # of (pattern, replacement): from names in files to those in memory
+    unused: str = '$^' # pattern of names in files that nothing reads; here, none
 
 def bert_conversion(kind:type, # ours
                     matches:Callable, # our configuration -> list of `WeightMap`
+                    unused:str='', # besides tables that only count
                     **others, # see `ConversionSpec`
                    ) -> ConversionSpec:
     "What the three BERTs have in common."
     ids = 'cls_id', 'separator_id', 'mask_id', 'unknown_id'
+    renamed = (r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias')
+    if kind is BERT: renamed += ((r'^bert\.', ''),)
+    counts = r'embeddings\.(position_ids|token_type_ids)$'
     return ConversionSpec(kind, bert_config, lambda ours: to_hf_options(BERT_NAMES, ours),
-                          lambda ours, theirs: matches(ours), unsaid=ids, **others)
+                          lambda ours, theirs: matches(ours), unmapped=ids,
+                          renamed=renamed, unused=unused + counts, **others)
+
+VIT_RENAMED = ((r'\bencoder\.layer\.', 'layers.'), # in files -> in memory
+               (r'\battention\.attention\.([qkv])[a-z]+\.', r'attention.\1_proj.'),
+               (r'\battention\.output\.dense\.', 'attention.o_proj.'),
+               (r'\bintermediate\.dense\.', 'mlp.fc1.'),
+               (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'))
 
 def vit_options(ours:ViTConfig # to be told in their words
                ) -> dict: # options of their `ViTConfig`
     "The same, the other way."
     return {**to_hf_options(VIT_NAMES, ours), 'image_size': (ours.height, ours.width)}
 
-def marian_copies(ours:TransformerConfig # whose positions are sinusoids
-                 ) -> dict: # see `import_weights`
+def marian_tied(ours:TransformerConfig # whose positions are sinusoids
+               ) -> dict: # see `import_weights`
     "The tied embeddings, and the tables of positions, which are computed."
     table = sinusoids(ours.max_len, ours.d_model)[:, marian_order(ours.d_model).argsort()]
     shared, sides = 'model.shared.weight', ('encoder', 'decoder')
@@ -183,32 +228,67 @@ CONVERSIONS = { # class of theirs -> how it corresponds to ours
         GPT, gpt2_config,
         lambda ours: {**to_hf_options(GPT2_NAMES, ours), 'embd_pdrop': ours.dropout},
         lambda ours, theirs: gpt2_weight_map(ours),
-        lambda ours: {'lm_head.weight': 'transformer.wte.weight'}),
+        lambda ours: {'lm_head.weight': 'transformer.wte.weight'},
+        renamed=((r'^(?=(wte|wpe|h|ln_f)\.)', 'transformer.'),),
+        unused=r'\.attn\.(masked_)?bias$'), # the causal mask
     'BertModel': bert_conversion(
         BERT, lambda ours: [*bert_weight_map(ours), *map_linear('pooler', 'pooler.dense')]),
     'BertForMaskedLM': bert_conversion(
-        MaskedLanguageModel, masked_lm_weight_map, alone=('bert.pooler',),
-        copies=lambda ours: {
+        MaskedLanguageModel, masked_lm_weight_map, unmatched=('bert.pooler',),
+        unused=r'^bert\.pooler\.|^cls\.seq_relationship\.|', # of the other task
+        tied=lambda ours: {
             'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
             'cls.predictions.decoder.bias': 'cls.predictions.bias'}),
     'BertForSequenceClassification': bert_conversion(
         SentenceClassifier, lambda ours: [*bert_weight_map(ours, 'bert.'),
                                           *map_linear('output', 'classifier'),
                                           *map_linear('bert.pooler', 'bert.pooler.dense')]),
-    'ViTModel': ConversionSpec(ViT, vit_config, vit_options, lambda ours,
-                               theirs: vit_weight_map(ours, ''),
-                               more=(('add_pooling_layer', False),)),
+    'ViTModel': ConversionSpec(
+        ViT, vit_config, vit_options, lambda ours, theirs: vit_weight_map(ours, ''),
+        init_kwargs=(('add_pooling_layer', False),),
+        renamed=((r'^vit\.', ''), *VIT_RENAMED)),
     'ViTForImageClassification': ConversionSpec(
         ImageClassifier, vit_config, vit_options,
-        lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')]),
-    'MarianMTModel': ConversionSpec(Transformer, marian_config, marian_options,
-                                    lambda ours,
-                                    theirs: marian_weight_map(ours,
-                                                              begins_with_pad(theirs)),
-                                    marian_copies, unsaid=('output_bias',)),
+        lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')],
+        renamed=VIT_RENAMED),
+    'MarianMTModel': ConversionSpec(
+        Transformer, marian_config, marian_options,
+        lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
+        marian_tied, unmapped=('output_bias',)),
 }
 
 # %% ../../nbs/85_interop.huggingface.ipynb #hugging-face
+def safetensors_files(folder:Path, # of one of their models
+                     ) -> list: # of paths: one file, or all shards
+    "The files with the tensors. Raises `ValueError` where there are none of plain numbers."
+    whole, index = folder/'model.safetensors', folder/'model.safetensors.index.json'
+    if whole.is_file(): return [whole]
+    if not index.is_file():
+        pickled = ', '.join(sorted(file.name for file in folder.glob('*.bin')))
+        why = f'; {pickled} can hold code, and is never read' if pickled else ''
+        raise argument_error('model', str(folder), f'a folder with {whole.name}{why}')
+    names = set(json.loads(index.read_text(encoding='utf-8'))['weight_map'].values())
+    for name in names:
+        if Path(name).name != name or not name.endswith('.safetensors'):
+            raise argument_error('weight_map', name, 'the name of a safetensors file')
+    return [folder/name for name in sorted(names)]
+
+def read_tensors(folder:Path, # of one of their models
+                 spec:ConversionSpec, # old names, and what nothing reads
+                ) -> dict: # name that the model has in memory -> tensor
+    "All tensors of a folder. Raises `ValueError` for two with the same name."
+    from safetensors.torch import load_file
+    weights = {}
+    for file in safetensors_files(folder):
+        for old, tensor in load_file(file).items():
+            name = old
+            for pattern, new in spec.renamed: name = re.sub(pattern, new, name)
+            if re.search(spec.unused, name): continue
+            if name in weights: raise argument_error('tensors', old, f'only one {name}')
+            weights[name] = tensor
+    return weights
+
+# %% ../../nbs/85_interop.huggingface.ipynb #read-folder
 def hugging_face(): # the package
     "Import `transformers`, or say how to get it."
     try: import transformers
@@ -217,39 +297,102 @@ def hugging_face(): # the package
                           'which is missing: pip install "transformers>=5.23"') from error
     return transformers
 
+def read_hf_folder(folder:Path, # of one of their models
+                  ) -> tuple: # name of the class, configuration of theirs, name -> tensor
+    "What a folder holds. Raises `ValueError` for whatever cannot be read."
+    try:
+        options = json.loads((folder/'config.json').read_text(encoding='utf-8'))
+        name, *_ = options.get('architectures') or ['nothing']
+        check_choice('architecture', name, CONVERSIONS)
+        config_class = getattr(hugging_face(), name).config_class
+        for option, wanted in {'model_type': config_class.model_type, 'num_labels': None,
+                               'quantization_config': None, # id2label has the classes
+                               'transformers_weights': None}.items():
+            if options.get(option, wanted) != wanted:
+                raise argument_error(option, options[option], repr(wanted))
+        if (folder/'adapter_config.json').exists():
+            raise argument_error('model', 'an adapter', 'the whole model')
+        weights = read_tensors(folder, CONVERSIONS[name])
+        return name, config_class.from_dict(options), weights
+    except Exception as error: # their classes raise whatever they stumble over
+        raise ValueError(f'{folder} holds no readable model: {error}') from error
+
+def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
+                ) -> Path:
+    "The folder, or the one that the Hub's files were fetched to."
+    expected = 'one of their models, its folder, or its name on the Hub'
+    if not isinstance(model, (str, os.PathLike)):
+        raise argument_error('model', model, expected)
+    if os.path.isdir(model): return Path(model)
+    if not isinstance(model, str) or not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', model):
+        raise argument_error('model', str(model), f'{expected}; there is no such folder')
+    hugging_face()
+    from huggingface_hub import snapshot_download
+    files = 'config.json', 'model.safetensors*', 'model-*-of-*.safetensors'
+    try: return Path(snapshot_download(model, allow_patterns=files))
+    except (OSError, ValueError) as error:
+        raise argument_error('model', model, f'{expected}: {error}') from error
+
+# %% ../../nbs/85_interop.huggingface.ipynb #from-huggingface
+def with_originals(weights:dict, # theirs, name -> tensor
+                   tied:dict, # see `import_weights`
+                  ) -> dict: # the same; of a tied pair at least the one that is repeated
+    "Fill in originals of which there is only a repetition."
+    found = dict(weights)
+    for name, original in tied.items():
+        if isinstance(original, str) and name in found: found.setdefault(original,
+                                                                        found[name])
+    return found
+
+def check_amount(config:StackConfig, # of ours
+                 n_weights:int, # numbers in all tensors
+                ):
+    "Raise `ValueError` for a size that these weights cannot have, before it is built."
+    c, rows = config, sum(getattr(config, name, 0)
+                          for name in ('vocab_size', 'n_segments', 'max_len'))
+    if hasattr(c, 'patch_size'):
+        rows += c.n_channels*c.patch_size**2 + c.height*c.width//c.patch_size**2
+    least = c.n_layers*(4*c.d_model**2 + 2*c.d_model*c.d_ff) + rows*c.d_model
+    if least > 2*n_weights + 2**26: # what is a little too large is listed by name later
+        raise argument_error('configuration', f'at least {least:,} weights',
+                             f'the {n_weights:,} numbers of its tensors')
+
 def from_huggingface(
-    model, # of theirs; or its folder; or its name, where there is a network
-    **options, # of our configuration, that theirs does not say
+    model, # of theirs; or its folder; or its name on the Hub
+    **options, # of our configuration: dropout, or an id that theirs does not say
 ) -> nn.Module: # ours, in evaluation mode
-    """Their model as ours. Raises `ValueError` for other kinds, and for weights that do not
-    fit."""
-    if not isinstance(model, nn.Module):
-        transformers = hugging_face()
-        config = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False)
-        said, *_ = config.architectures or ['nothing']
-        check_choice('architecture', said, CONVERSIONS)
-        model = getattr(transformers, said).from_pretrained(model, trust_remote_code=False)
-    check_choice('model', type(model).__name__, CONVERSIONS)
-    family = CONVERSIONS[type(model).__name__]
-    config = family.config(model.config).replace(**options)
-    return import_weights(family.kind(config), family.matches(config, model.config),
-                          model.state_dict(), family.copies(config), family.alone)
+    """Their model as ours. Raises `ValueError` for other classes, for what cannot be read,
+    and for weights that are missing, left over or of another shape."""
+    model = uncompiled(model)
+    if isinstance(model, nn.Module):
+        name = type(model).__name__
+        check_choice('model', name, CONVERSIONS)
+        theirs = model.config
+        weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    else: name, theirs, weights = read_hf_folder(model_folder(model))
+    spec = CONVERSIONS[name]
+    config = spec.config(theirs, **options)
+    check_amount(config, sum(tensor.numel() for tensor in weights.values()))
+    tied = spec.tied(config)
+    return import_weights(spec.kind(config), spec.matches(config, theirs),
+                          with_originals(weights, tied), tied, spec.unmatched)
 
 # %% ../../nbs/85_interop.huggingface.ipynb #to-huggingface
 def to_huggingface(model:nn.Module, # one of ours
                   ) -> nn.Module: # theirs, in evaluation mode
     "Our model as theirs. Raises `ValueError` for what they do not have."
-    names = {family.kind: name for name, family in CONVERSIONS.items()}
+    model = uncompiled(model)
+    names = {spec.kind: name for name, spec in CONVERSIONS.items()}
     if type(model) not in names:
         raise argument_error('model', type(model).__name__,
                              ' or '.join(kind.__name__ for kind in names))
     name, transformers = names[type(model)], hugging_face()
-    family, theirs = CONVERSIONS[name], getattr(transformers, name)
-    said = theirs.config_class(**family.options(model.config))
-    back = family.config(said).to_dict()
-    for option, given in model.config.to_dict().items():
-        if option not in family.unsaid and given != back[option]:
-            raise argument_error(option, given, f'{back[option]!r}, as {name} has it')
-    return export_weights(model, family.matches(model.config, said),
-                          theirs(said, **dict(family.more)),
-                          family.copies(model.config))
+    spec, theirs = CONVERSIONS[name], getattr(transformers, name)
+    said, given = theirs.config_class(**spec.options(model.config)), model.config.to_dict()
+    ids = {option: given[option] for option in spec.unmapped if option.endswith('_id')}
+    back = spec.config(said, **ids).to_dict()
+    for option, value in given.items():
+        if option not in spec.unmapped and value != back[option]:
+            raise argument_error(option, value, f'{back[option]!r}, as {name} has it')
+    return export_weights(model, spec.matches(model.config, said),
+                          theirs(said, **dict(spec.init_kwargs)), spec.tied(model.config))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from torch import nn
 
-from ..config import argument_error
+from ..config import argument_error, uncompiled
 from .weight_map import (WeightMap, export_weights,
                                                       import_weights, map_linear, map_norm)
 from ..layers import ACTIVATIONS, LayerNorm
-from ..transformer import StackConfig, build_decoder, build_encoder
+from ..transformer import (StackConfig, Transformer, build_decoder,
+                                               build_encoder)
 
 # %% auto #0
-__all__ = ['torch_weight_map', 'from_torch', 'to_torch']
+__all__ = ['STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS', 'torch_weight_map', 'check_class',
+           'layer_options', 'stack_config', 'from_torch', 'to_torch']
 
 # %% ../../nbs/86_interop.torch_weights.ipynb #torch-matches
 def torch_weight_map(config:StackConfig, # sizes
@@ -37,35 +39,91 @@ def torch_weight_map(config:StackConfig, # sizes
     return found
 
 # %% ../../nbs/86_interop.torch_weights.ipynb #from-torch
+STACK_CLASSES = {'encoder': (nn.TransformerEncoder, nn.TransformerEncoderLayer),
+         'decoder': (nn.TransformerDecoder, nn.TransformerDecoderLayer)}
+PART_CLASSES = { # name without its number -> class
+    'linear': nn.Linear, 'norm': nn.LayerNorm, 'dropout': nn.Dropout,
+    'self_attn': nn.MultiheadAttention, 'multihead_attn': nn.MultiheadAttention}
+ATTENTION_OPTIONS = (('n_heads', 'num_heads'), ('attention_dropout', 'dropout'),
+                     ('batch_first', 'batch_first'), ('add_zero_attn', 'add_zero_attn'))
+PART_OPTIONS = { # name, or name without its number -> (our option, attribute) of the part
+    'linear1': (('d_model', 'in_features'), ('d_ff', 'out_features')),
+    'norm': (('norm_eps', 'eps'),), 'self_attn': ATTENTION_OPTIONS,
+    'multihead_attn': ATTENTION_OPTIONS,
+    **{f'dropout{i}': (('dropout', 'p'),) for i in (1, 2, 3)}, # behind the sub-layers
+    'dropout': (('hidden_dropout', 'p'),)} # inside the feed-forward network
+
+def check_class(name:str, # where it is
+                module, # what is there
+                expected:type, # what PyTorch puts there
+               ):
+    "Raise `ValueError` for any other module, which may compute something else."
+    if not isinstance(module, expected) or type(module).forward is not expected.forward:
+        raise argument_error(name, type(module).__name__, f'nn.{expected.__name__}')
+
+def layer_options(layer:nn.Module, # of PyTorch's
+                  name:str, # where it is, for errors
+                 ): # yields (where, our option, value)
+    "All settings of a layer, wherever they are kept."
+    names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
+    if not names: raise argument_error(f'activation of {name}', layer.activation,
+                                       f'one of {", ".join(ACTIVATIONS)}, as a function')
+    yield name, 'activation', names[0]
+    yield name, 'norm', 'pre' if layer.norm_first else 'post'
+    for child, part in layer.named_children():
+        where, family = f'{name}.{child}', child.rstrip('123')
+        check_class(where, part, PART_CLASSES[family])
+        for option, attribute in PART_OPTIONS.get(child, PART_OPTIONS.get(family, ())):
+            yield where, option, getattr(part, attribute)
+
+# %% ../../nbs/86_interop.torch_weights.ipynb #stack-options
+def stack_config(stack:nn.Module, # of PyTorch's
+                 side:str, # 'encoder' or 'decoder'
+                ) -> StackConfig: # of ours
+    "What all layers of a stack agree on. Raises `ValueError` with the first that does not."
+    stack_class, layer_class = STACK_CLASSES[side]
+    check_class(side, stack, stack_class)
+    if not len(stack.layers): raise argument_error(f'{side}.layers', 0, 'at least one')
+    found = {'add_zero_attn': False} # which ours has not
+    for i, layer in enumerate(stack.layers):
+        name = f'{side}.layers.{i}'
+        check_class(name, layer, layer_class)
+        for where, option, value in layer_options(layer, name):
+            if found.setdefault(option, value) != value:
+                raise argument_error(f'{option} of {where}', value, f'{found[option]!r}, '
+                                     'as in all layers before')
+    for name in ('batch_first', 'add_zero_attn'): del found[name]
+    return StackConfig(**found, n_layers=len(stack.layers), attention_bias=True)
+
+# %% ../../nbs/86_interop.torch_weights.ipynb #from-torch-2
 def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biases
               ) -> nn.ModuleDict: # 'encoder' and 'decoder': ours, in evaluation mode
-    "PyTorch's two stacks as ours. Raises `ValueError` for weights that do not fit."
-    ours, matches = nn.ModuleDict(), []
+    """PyTorch's two stacks as ours. Raises `ValueError` for layers that differ, for other
+    modules, and for weights that do not fit."""
+    model, ours, matches = uncompiled(model), nn.ModuleDict(), []
+    if not isinstance(model, nn.Transformer):
+        raise argument_error('model', type(model).__name__, 'nn.Transformer')
     for side, build in (('encoder', build_encoder), ('decoder', build_decoder)):
         stack = getattr(model, side)
-        first, p = stack.layers[0], stack.layers[0].dropout.p
-        kinds = [name for name,
-                 function in ACTIVATIONS.items() if function is first.activation]
-        if not kinds:
-            raise argument_error('activation', first.activation,
-                                 f'one of {", ".join(ACTIVATIONS)}')
-        config = StackConfig(
-            d_model=first.norm1.normalized_shape[0], d_ff=first.linear1.out_features,
-            n_heads=first.self_attn.num_heads, n_layers=len(stack.layers), dropout=p,
-            attention_dropout=p, hidden_dropout=p, attention_bias=True, activation=kinds[0],
-            norm='pre' if first.norm_first else 'post', norm_eps=first.norm1.eps)
+        config = stack_config(stack, side)
         ours[side], last = build(config), stack.norm
+        if last is not None:
+            check_class(f'{side}.norm', last, nn.LayerNorm)
+            matches += map_norm(f'{side}.final_norm', f'{side}.norm')
         ours[side].final_norm = LayerNorm(config.d_model,
-                                          last.eps) if last else nn.Identity()
+                                          last.eps) if last is not None else nn.Identity()
         matches += torch_weight_map(config, side)
-        if last is not None: matches += map_norm(f'{side}.final_norm', f'{side}.norm')
     return import_weights(ours, matches, model.state_dict())
 
 # %% ../../nbs/86_interop.torch_weights.ipynb #to-torch
 def to_torch(model:nn.Module, # a `Transformer`
             ) -> nn.Transformer: # batch first, in evaluation mode
-    """Our two stacks as PyTorch's. Raises `ValueError` for head widths and positions it has
-    not."""
+    """Our two stacks as PyTorch's. Raises `ValueError` for other models, head widths and
+    positions. Differs: PyTorch spreads its one `dropout` to attention and hidden layers."""
+    model = uncompiled(model)
+    if not isinstance(model, Transformer):
+        raise argument_error('model', type(model).__name__,
+                             'a Transformer of this library')
     c = model.config
     if c.positions == 'rotary':
         raise argument_error('positions', c.positions,

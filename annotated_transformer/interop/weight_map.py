@@ -17,9 +17,9 @@ from ..models.vit import ViTConfig
 from ..transformer import TransformerConfig
 
 # %% auto #0
-__all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'check_weights',
-           'export_weights', 'gpt2_weight_map', 'bert_weight_map', 'masked_lm_weight_map', 'vit_weight_map',
-           'marian_order', 'permute_axis', 'vocabulary_change', 'marian_weight_map']
+__all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'other_shapes',
+           'check_weights', 'export_weights', 'gpt2_weight_map', 'bert_weight_map', 'masked_lm_weight_map',
+           'vit_weight_map', 'marian_order', 'permute_axis', 'vocabulary_change', 'marian_weight_map']
 
 # %% ../../nbs/84_interop.weight_map.ipynb #match
 @dataclass(frozen=True)
@@ -64,31 +64,27 @@ def import_weights(
     model:nn.Module, # ours; changed in place
     matches:list, # of `WeightMap`
     weights:dict, # theirs, name -> tensor
-    copies:dict|None=None, # name of theirs -> what it repeats, name or tensor
-    alone:tuple=(), # prefixes of names of ours that they do not have
+    tied:dict|None=None, # name of theirs -> what it repeats, name or tensor
+    unmatched:tuple=(), # prefixes of names of ours that they do not have
 ) -> nn.Module: # ours, in evaluation mode
     "Copy all weights. Raises one `ValueError` with all names that do not fit."
-    own, found, shapes = dict(model.named_parameters()), {}, []
+    own = dict(model.named_parameters())
     needed = {name for match in matches for name in match.theirs}
-    missing = sorted(needed - set(weights))
     left = [name for name in weights.keys() - needed
-            if not is_tied_to(weights[name], (copies or {}).get(name), weights)]
-    ours_alone = own.keys() - {m.ours for m in matches}
-    unmatched = sorted(name for name in ours_alone if not name.startswith(alone))
-    for match in matches:
-        if not set(match.theirs) <= weights.keys(): continue
-        name, there = match.ours, ', '.join(match.theirs)
-        try: found[name] = match.read(weights)
-        except (RuntimeError, IndexError) as error:
-            shapes.append(f'{name}: {error}'); continue
-        if name not in own: left.append(f'{name} (ours)')
-        elif found[name].shape != own[name].shape:
-            shapes.append(f'{name}: got {tuple(found[name].shape)} from {there}, '
-                          f'expected {tuple(own[name].shape)}')
-    check_weights({'missing': missing, 'missing (ours)': unmatched,
-                   'left over': sorted(left), 'of another shape': shapes})
+            if not is_tied_to(weights[name], (tied or {}).get(name), weights)]
+    left += [f'{match.ours} (ours)' for match in matches if match.ours not in own]
+    absent = own.keys() - {match.ours for match in matches}
+    check_weights({
+        'missing': sorted(needed - weights.keys()),
+        'missing (ours)': sorted(name for name in absent if not name.startswith(unmatched)),
+        'left over': sorted(left), 'of another shape': other_shapes(matches, weights, own),
+        'not of floating-point numbers': sorted(
+            f'{name} ({weights[name].dtype})' for name in needed & weights.keys()
+            if not weights[name].is_floating_point()),
+        'not finite': sorted(name for name in needed & weights.keys()
+                             if not weights[name].float().isfinite().all())})
     with torch.no_grad():
-        for name, tensor in found.items(): own[name].copy_(tensor)
+        for match in matches: own[match.ours].copy_(match.read(weights))
     return model.eval()
 
 # %% ../../nbs/84_interop.weight_map.ipynb #repeats
@@ -101,6 +97,18 @@ def is_tied_to(tensor:Tensor, # one of theirs
     same_shape = original is not None and tensor.shape == original.shape
     return same_shape and torch.allclose(tensor, original.to(tensor), atol=1e-6)
 
+def other_shapes(matches:list, # of `WeightMap`
+                 weights:dict, # theirs, name -> tensor
+                 own:dict, # ours, name -> parameter
+                ) -> list: # of complaints
+    "Tensors of theirs whose shape is not that of ours, written in their form."
+    expected = {}
+    for match in matches:
+        if match.ours in own: expected |= match.written(own[match.ours].detach())
+    return [f'{name}: got {tuple(weights[name].shape)}, expected {tuple(tensor.shape)}'
+            for name, tensor in expected.items()
+            if name in weights and weights[name].shape != tensor.shape]
+
 def check_weights(complaints:dict, # what is wrong -> names
                  ):
     "Raise a `ValueError` that lists all names, if there are any."
@@ -112,7 +120,7 @@ def export_weights(
     model:nn.Module, # ours
     matches:list, # of `WeightMap`
     theirs:nn.Module, # changed in place
-    copies:dict|None=None, # names of theirs that follow others, or stay as they are
+    tied:dict|None=None, # names of theirs that follow others, or stay as they are
 ) -> nn.Module: # theirs, in evaluation mode
     """Copy all weights the other way. Raises one `ValueError` with all names that do not
     fit."""
@@ -121,7 +129,7 @@ def export_weights(
     shapes = [f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
               for name, tensor in written.items()
               if name in state and tensor.shape != state[name].shape]
-    check_weights({'missing': sorted(state.keys() - written.keys() - set(copies or ())),
+    check_weights({'missing': sorted(state.keys() - written.keys() - set(tied or ())),
                    'left over': sorted(written.keys() - state.keys()),
                    'of another shape': shapes})
     theirs.load_state_dict(written, strict=False)
@@ -235,7 +243,7 @@ def vocabulary_change(
     there, back = columns['to_ours'], columns['to_theirs']
     return (dict(to_ours=lambda w: grow(there(w), there(w[config.pad_id][None])),
                  to_theirs=lambda w: back(w)[:last]),
-            dict(to_ours=lambda b: grow(b.flatten(), torch.full((1,), MASKED_BIAS)),
+            dict(to_ours=lambda b: grow(b.flatten(), b.new_full((1,), MASKED_BIAS)),
                  to_theirs=lambda b: b[None, :last]))
 
 # %% ../../nbs/84_interop.weight_map.ipynb #marian-matches

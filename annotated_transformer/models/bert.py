@@ -52,7 +52,7 @@ class BERTConfig(StackConfig):
         check_stack_config(self)
         check_sizes(**{n: getattr(self, n)
                        for n in ('vocab_size', 'max_len', 'n_segments', 'n_classes')})
-        if len(set(self.special) & set(range(self.vocab_size))) < 5:
+        if len({id for id in self.special if id in range(self.vocab_size)}) < 5:
             raise argument_error('special tokens', self.special,
                                  f'5 different ids below {self.vocab_size}')
 

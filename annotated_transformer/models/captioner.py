@@ -5,20 +5,20 @@
 # %% ../../nbs/58_models.captioner.ipynb #captioning-pictures-in-words-out-code-2
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from torch import Tensor
 
 from ..config import argument_error, check_choice, check_sizes
 from ..embeddings import TokenEmbedding
-from .vit import ViT, patch_grid
+from .vit import ViT, ViTConfig, patch_grid
 from ..positions import POSITIONS, InputEmbedding
 from ..transformer import (EncoderDecoder, StackConfig, build_decoder,
                                                build_positions, check_stack_config,
                                                init_weights)
 
 # %% auto #0
-__all__ = ['CaptionerConfig', 'Captioner']
+__all__ = ['CaptionerConfig', 'image_config', 'Captioner']
 
 # %% ../../nbs/58_models.captioner.ipynb #captionerconfig
 @dataclass(frozen=True)
@@ -51,19 +51,25 @@ class CaptionerConfig(StackConfig):
                     max_len=self.max_len)
         check_choice('positions', self.positions, POSITIONS)
         special = [self.pad_id, self.bos_id, self.eos_id]
-        if len(set(special) & set(range(self.vocab_size))) < 3:
+        if len({id for id in special if id in range(self.vocab_size)}) < 3:
             raise argument_error('special tokens', special,
                                  f'3 different ids below {self.vocab_size}')
         patch_grid(self.height, self.width, self.patch_size)
 
 # %% ../../nbs/58_models.captioner.ipynb #captioner
+def image_config(config:CaptionerConfig # of the whole model
+                ) -> ViTConfig: # of its image encoder
+    "The options of a captioner that an image encoder has, too."
+    return ViTConfig(**{field.name: getattr(config, field.name)
+                        for field in fields(ViTConfig) if hasattr(config, field.name)})
+
 class Captioner(EncoderDecoder):
     "Pictures in, logits of words out: an image encoder and the paper's decoder."
     config_class = CaptionerConfig # what `load_model` reads
 
     def __init__(self, config:CaptionerConfig): # architecture
         super().__init__()
-        self.config, self.vit = config, ViT(config)
+        self.config, self.vit = config, ViT(image_config(config))
         self.output = TokenEmbedding(config.vocab_size, config.d_model) # in and out
         self.tgt_embed = InputEmbedding(self.output, build_positions(config),
                                         config.dropout)

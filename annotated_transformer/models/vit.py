@@ -89,7 +89,9 @@ class ViTConfig(StackConfig):
 class ViT(nn.Module):
     """Pictures to vectors: the class token's, then the patches'. Source: Dosovitskiy et al.
     2021."""
-    def __init__(self, config): # a stack's, with height, width, patch_size and n_channels
+    config_class = ViTConfig # what `load_model` reads
+
+    def __init__(self, config:ViTConfig): # architecture; its n_classes is not used
         super().__init__()
         self.config = config
         rows, columns = patch_grid(config.height, config.width, config.patch_size)
