@@ -46,8 +46,10 @@ def program():
     a --help."""
 
 def main():
-    "What the installed command `annotated-transformer` runs."
-    app()
+    "What `annotated-transformer` runs, and `python -m annotated_transformer`."
+    for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
+        if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
+    app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #report
 def format_report(result:ExperimentResult, # of any experiment
