@@ -1,4 +1,4 @@
-"What `python -m annotated_transformer` runs: the command."
+"`python -m annotated_transformer` is the command `annotated-transformer`."
 from annotated_transformer.cli import main
 
 if __name__ == "__main__": main()

@@ -5,6 +5,8 @@
 # %% ../nbs/93_cli.ipynb #commands-code-2
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,17 +25,17 @@ from .decoding import Hypotheses, check_default_special_tokens
 from .experiments import (
     captioning, copy_task, image_classification, language_model, topic_classification)
 from .experiments.experiment import (
-    ExperimentResult, format_examples, save_result)
+    ExperimentResult, beside, format_examples, run_and_save)
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .search import beam_search
-from .training import pick_device
+from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'Seed', 'Device', 'Steps', 'HeldOut', 'Out', 'program', 'main', 'format_report', 'make_folder',
-           'run_experiment', 'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
-           'answer_lines', 'decode']
+__all__ = ['app', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped', 'main',
+           'format_report', 'make_folder', 'say_how_to_go_on', 'run_experiment', 'train_copy_task', 'train_gpt',
+           'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'answer_lines', 'decode']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False,
@@ -45,10 +47,23 @@ def program():
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help."""
 
+class Stopped(KeyboardInterrupt):
+    "SIGTERM or SIGHUP came while nothing was being trained."
+    def __init__(self, number:int, # of the signal
+                 frame, # where the program was
+                ):
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
 def main():
     "What `annotated-transformer` runs, and `python -m annotated_transformer`."
     for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
         if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
+    def stop(number, frame): raise Stopped(number, frame)
+    for name in ('SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
     app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #report
@@ -59,8 +74,6 @@ def format_report(result:ExperimentResult, # of any experiment
     m = result.metrics
     return '\n'.join([
         *format_examples(result, format_example), '',
-        *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps']
-          if m['interrupted'] else []),
         f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
         f'{m["device"]}',
@@ -78,13 +91,32 @@ def make_folder(folder:Path, # for what will be written
                              f'a folder that can be made ({error.strerror})') from error
     return folder
 
+def say_how_to_go_on(folder:Path, # of the result
+                     what:str, # has happened
+                     status:int, # of the program, when it ends
+                    ):
+    "Tell on stderr what is kept of a run that did not end well, and end the program."
+    lines, kept = [what], beside(folder, '.checkpoints')
+    if any(kept.rglob('step-*')):
+        lines.append(f'what was trained is kept in {kept}; '
+                     'the same command with --resume goes on')
+    if beside(folder, '.interrupted').exists():
+        lines.append(f'the model so far is in {beside(folder, ".interrupted")}; '
+                     f'{folder} was not touched')
+    typer.echo('\n'.join(lines), err=True)
+    raise typer.Exit(status)
+
+# %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
     config_class:type, # an `ExperimentConfig`
-    run:Callable, # (configuration, device, progress=) -> an `ExperimentResult`
+    run:Callable, # (configuration, device, ...) -> an `ExperimentResult`
     experiment, # the module that has `format_example` and `plot` for it
     preset:str, # of the configuration
     device:str, # see `pick_device`
     folder:Path, # for the results
+    resume:bool, # go on with a run that was cut off
+    overwrite:bool, # whatever the folder holds
+    minutes:float, # between checkpoints
     **options, # of the configuration; None: the preset's
 ):
     "Configure, run, save, report: what every training command does."
@@ -92,20 +124,32 @@ def run_experiment(
     try:
         config = config_class.preset(preset, **given)
         pick_device(device)
-        make_folder(folder)
+        if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
         # no bar in a file or pipe
-        result = run(config, device, progress=sys.stderr.isatty())
+        result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
+                              minutes, device=device, progress=sys.stderr.isatty())
     except (ValueError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
-    save_result(result, folder, experiment.plot)
-    files = ', '.join(sorted(file.name for file in folder.iterdir()))
-    report = format_report(result, experiment.format_example)
-    typer.echo(f'{report}\nwritten to {folder}: {files}')
+    except (Interrupted, Stopped) as stop:
+        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number)
+    except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130)
+    except (OSError, NotFinite, MemoryError) as error:
+        say_how_to_go_on(folder, f'failed: {error}', 1)
+    typer.echo(format_report(result, experiment.format_example))
+    typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
 Device = Annotated[str, typer.Option(
     help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
+
+Resume = Annotated[bool, typer.Option('--resume',
+    help='Go on with a run of these options that was cut off; without one, begin.')]
+Overwrite = Annotated[bool, typer.Option('--overwrite',
+    help='Also where the folder holds other files (they are kept) or an unfinished run.')]
+
+Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
+    help='Minutes between two checkpoints of the training.')]
 
 @app.command('copy-task')
 def train_copy_task(
@@ -120,11 +164,15 @@ def train_copy_task(
         help='Held-out sequences decoded at the end [default: 10000].')]=None,
     device:Device='auto', # where
     out:Annotated[Optional[Path], typer.Option(
-        help='Folder for the results [default: runs/TASK].')]=None):
+        help='Folder for the results [default: runs/TASK].')]=None,
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
+):
     """Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen
     ones."""
     run_experiment(copy_task.CopyTaskConfig, copy_task.run_copy_task, copy_task, preset,
-                   device, out or Path('runs')/task,
+                   device, out or Path('runs')/task, resume, overwrite, minutes,
                    task=task, seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-gpt
@@ -146,10 +194,14 @@ def train_gpt(
     heldout:HeldOut=None, # held-out prompts that are continued at the end
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a language model on a text; compare it with n-gram models."
     run_experiment(language_model.LanguageModelConfig, language_model.run_language_model,
                    language_model, preset, device, out or Path('runs')/'gpt',
+                   resume, overwrite, minutes,
                    text=text and str(text), seed=seed, steps=steps, n_heldout=heldout)
 
 @app.command('bert')
@@ -161,11 +213,14 @@ def train_bert(
     heldout:HeldOut=None, # held-out sentences
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Pre-train on masked words, then tell which topic a sentence comes from."
     run_experiment(topic_classification.TopicClassificationConfig,
                    topic_classification.run_topic_classification, topic_classification,
-                   preset, device, out or Path('runs')/'bert',
+                   preset, device, out or Path('runs')/'bert', resume, overwrite, minutes,
                    seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-vit
@@ -181,11 +236,14 @@ def train_vit(
         help='Share of each class that is held out [default: 0.2].')]=None,
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a classifier of images; count right answers on held-out ones."
     run_experiment(image_classification.ImageClassificationConfig,
                    image_classification.run_image_classification, image_classification,
-                   preset, device, out or Path('runs')/'vit',
+                   preset, device, out or Path('runs')/'vit', resume, overwrite, minutes,
                    data=data, seed=seed, steps=steps, held_out=heldout)
 
 @app.command('captioning')
@@ -197,10 +255,14 @@ def train_captioner(
     heldout:HeldOut=None, # held-out pictures
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a model that writes the digits of a picture in words; count exact answers."
     run_experiment(captioning.CaptioningConfig, captioning.run_captioning, captioning,
                    preset, device, out or Path('runs')/'captioning',
+                   resume, overwrite, minutes,
                    seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #symbols

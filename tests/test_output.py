@@ -74,3 +74,12 @@ def test_importing_the_entry_point_runs_nothing():
     "Worker processes import the main module again."
     done = run(way=("-c", f"import {PACKAGE.name}.__main__"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_results_are_not_written_among_the_pictures(pictures):
+    "The next run would take their folder for a class."
+    before = sorted(os.listdir(pictures))
+    for out in (pictures, pictures / "run"):
+        done = run("vit", "--data", pictures, "--steps", "1", "--device", "cpu", "--out", out)
+        assert done.returncode == 2 and b"expected a folder outside of" in done.stderr, done.stderr
+    assert sorted(os.listdir(pictures)) == before
