@@ -33,9 +33,10 @@ from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped', 'main',
-           'format_report', 'make_folder', 'say_how_to_go_on', 'run_experiment', 'train_copy_task', 'train_gpt',
-           'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'answer_lines', 'decode']
+__all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
+           'main', 'format_report', 'option_error', 'make_folder', 'say_how_to_go_on', 'run_experiment',
+           'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
+           'answer_lines', 'decode']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False,
@@ -79,6 +80,17 @@ def format_report(result:ExperimentResult, # of any experiment
         f'{m["device"]}',
         f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
         result.summary])
+
+# %% ../nbs/93_cli.ipynb #option-error
+OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
+           'n_best': '--n-best', 'max_len': '--max-len',
+           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes', 'folder': '--out'}
+
+def option_error(error:Exception, # from the library
+                ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
+    "The error as the command says it: with the option in place of the argument's name."
+    name, got, rest = str(error).partition(': got ')
+    return typer.BadParameter(f'{OPTIONS.get(name, name)}{got}{rest}')
 
 # %% ../nbs/93_cli.ipynb #prepare
 def make_folder(folder:Path, # for what will be written
@@ -128,8 +140,7 @@ def run_experiment(
         # no bar in a file or pipe
         result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
                               minutes, device=device, progress=sys.stderr.isatty())
-    except (ValueError, ImportError) as error:
-        raise typer.BadParameter(str(error)) from error
+    except (ValueError, ImportError) as error: raise option_error(error) from error
     except (Interrupted, Stopped) as stop:
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number)
     except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130)
@@ -278,6 +289,16 @@ def parse_ids(text:str, # numbers, separated by spaces
             raise argument_error('symbol', word, expected)
     return [int(word) for word in words]
 
+def check_page(path:Path, # of a page that is to be written
+               model:Path, # folder of the model
+              ):
+    "Raise `ValueError` unless it may be written: no other file, nothing among the model's."
+    if path.suffix.lower() not in ('.html', '.htm'):
+        raise argument_error('--attention', str(path), 'a file ending in .html')
+    if path.resolve().parent == Path(model).resolve():
+        raise argument_error('--attention', str(path), 'a file outside the model\'s folder')
+    make_folder(path.parent, '--attention')
+
 def answer_lines(answers:Hypotheses, # of one source, N of them
                 ) -> list: # of text
     "Each answer with its log-probability."
@@ -304,6 +325,7 @@ def decode(
         help='Write where each head looks to this HTML page.')]=None):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
+        if attention is not None: check_page(attention, model)
         transformer = load_model(model, Transformer)
         check_default_special_tokens(transformer)
         source = parse_ids(sequence, transformer.config.vocab_size)
@@ -312,8 +334,7 @@ def decode(
                               length_penalty=length_penalty, n_best=n_best)[0]
         typer.echo('\n'.join(answer_lines(answers)))
         if attention is None: return
-        make_folder(attention.parent, 'attention')
         best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
         view = attention_view(trace_attention(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')
-    except (ValueError, OSError) as error: raise typer.BadParameter(str(error)) from error
+    except (ValueError, OSError) as error: raise option_error(error) from error

@@ -213,7 +213,7 @@ def evaluate(
         pad_id = None if labels else padding_of(model, batch)
         n_tokens += batch.n_tokens
         batch = batch.to(device)
-        logits = model(*batch.inputs)
+        logits = model(*batch.inputs).float() # sums of a bfloat16 model are not rounded
         loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
         correct += count_correct(logits, batch.targets, pad_id)
     model.train(mode)
