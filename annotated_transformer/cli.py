@@ -285,7 +285,8 @@ def parse_ids(text:str, # numbers, separated by spaces
     words = text.split()
     if not words: raise argument_error('sequence', text, expected)
     for word in words:
-        if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size:
+        number = int(word) if word.isdecimal() and len(word) < 20 else -1 # not 5,000 digits
+        if not FIRST_SYMBOL <= number < vocab_size:
             raise argument_error('symbol', word, expected)
     return [int(word) for word in words]
 
