@@ -5,20 +5,26 @@
 # %% ../nbs/90_config.ipynb #configuration-and-clear-refusals-code-2
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 
 # %% auto #0
-__all__ = ['argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'SpecialTokens',
-           'uncompiled', 'Config']
+__all__ = ['LONGEST', 'argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_numbers', 'check_flags',
+           'check_choice', 'check_width', 'SpecialTokens', 'check_ids', 'printable', 'uncompiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
+LONGEST = 400 # characters of a refused value that a message shows
+
 def argument_error(name:str, # argument or option that is wrong
                    given, # what came
                    expected:str, # what would have been right, in words
                   ) -> ValueError: # to be raised by the caller
     "The error for a bad argument, in the one form that the whole library uses."
-    return ValueError(f'{name}: got {given!r}, expected {expected}')
+    try: shown = repr(given)
+    except ValueError: shown = 'a number too long to write' # Python stops at 4,300 digits
+    if len(shown) > LONGEST: shown = f'{shown[:LONGEST//2]} ... {shown[-LONGEST//2:]}'
+    return ValueError(f'{name}: got {shown}, expected {expected}')
 
 # %% ../nbs/90_config.ipynb #check-sizes
 def check_sizes(**sizes:int): # name=value pairs, each a whole number >= 1
@@ -40,6 +46,23 @@ def check_seed(seed:int): # in [0, 2**63)
     "Refuse what cannot seed a generator of random numbers."
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise argument_error('seed', seed, 'a whole number from 0 to 2**63 - 1')
+
+# %% ../nbs/90_config.ipynb #check-numbers
+def check_numbers(
+    expected:str, # what would be right, in words
+    right:Callable[[float], bool], # a finite number -> whether it will do
+    **numbers:float, # name=value pairs
+):
+    "Refuse what is no finite number, and any number that is not `right`."
+    for name, given in numbers.items():
+        number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        if not number or not abs(given) < float('inf') or not right(given):
+            raise argument_error(name, given, expected)
+
+def check_flags(**flags:bool): # name=value pairs, each True or False
+    "Refuse any flag that is neither True nor False."
+    for name, given in flags.items():
+        if not isinstance(given, bool): raise argument_error(name, given, 'True or False')
 
 # %% ../nbs/90_config.ipynb #check-choice
 def check_choice(name:str, # what is being chosen
@@ -77,6 +100,22 @@ class SpecialTokens:
         "Those of the model's configuration; the defaults where it has no such field."
         config = getattr(model, 'config', None)
         return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
+
+# %% ../nbs/90_config.ipynb #check-ids
+def check_ids(vocab_size:int, # V
+              **ids:int, # name=value pairs, each a whole number in [0, V)
+             ):
+    "Refuse any id that is no row of the embedding."
+    for name, given in ids.items():
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        if not whole or not 0 <= given < vocab_size:
+            raise argument_error(name, given, f'an id from 0 to {vocab_size - 1}')
+
+# %% ../nbs/90_config.ipynb #printable
+def printable(text:str, # from outside: the name of a file or a class
+             ) -> str: # without line breaks and control codes
+    "The text with all characters escaped that are not made to be seen."
+    return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 # %% ../nbs/90_config.ipynb #uncompiled
 def uncompiled(model, # a module
