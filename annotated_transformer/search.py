@@ -154,8 +154,8 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
         finished, _ = top_beams(finished, finished.scores, beam_size)
         alive = mask_out(candidates, ends)
         alive, best = top_beams(alive, alive.log_probs, beam_size)
-        alive = mask_out(alive, is_done(alive, finished, limits, n_best or 1, length_penalty))
-        if alive.log_probs.isneginf().all(): break
+        over = is_done(alive, finished, limits, n_best or 1, length_penalty)
+        if (alive := mask_out(alive, over)).log_probs.isneginf().all(): break
         cache.reorder(gather_beams(beam_idx, best))
         logits = model.decode_step(alive.ids[:, :, t], cache)
     return trim_padding(finished[:, 0] if n_best is None else finished[:, :n_best], special)
