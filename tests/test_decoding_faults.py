@@ -1,10 +1,13 @@
 "Decoders given what they cannot use: logits that are no numbers, sizes beyond the memory, models without an end, odd types."
 
+import copy
+
 import pytest
 import torch
 from annotated_transformer import config
 from annotated_transformer.config import SpecialTokens, available_memory, check_memory, model_bytes
 from annotated_transformer.decoding import Uncached, generate_ids, greedy_decode
+from annotated_transformer.fast_linear import Compiled, SkinnyWeight, linear_weights, measure_products, prepare_for_decoding
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.positions import POSITIONS, sinusoids
 from annotated_transformer.sampling import sample
@@ -248,3 +251,75 @@ def test_the_table_is_computed_in_float64_and_rounded_once(default_dtype):
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         default_dtype(dtype)
         assert torch.equal(sinusoids(3000, 16), exact.to(dtype))
+
+
+# ---- Prepared copies ----
+
+
+def gains(model, ratio: float) -> dict:
+    return {(*weight.shape, weight.dtype): {1: ratio, 4: ratio, 32: ratio} for weight in linear_weights(model)}
+
+
+@pytest.mark.parametrize("make", [tiny, tiny_gpt])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_whatever_happens_to_a_prepared_copy_the_model_stays(make, dtype, ratio):
+    model = make().to(dtype)
+    before = copy.deepcopy(model.state_dict())
+    prepared = prepare_for_decoding(model, gains(model, ratio))
+    changes = [
+        lambda: prepared.half(),
+        lambda: prepared.double(),
+        lambda: prepared.load_state_dict({name: torch.zeros_like(x) for name, x in before.items()}),
+        lambda: torch.optim.SGD([p.requires_grad_() for p in prepared.parameters()], lr=1.0).step(),
+    ]
+    for change in changes:
+        try:
+            change()
+        except (ValueError, RuntimeError) as error:
+            assert ratio > 1 and "got 'a prepared copy', expected the model itself" in str(error)
+    assert {p.dtype for p in model.parameters()} == {dtype} and all(p.requires_grad for p in model.parameters())
+    assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
+    assert not {p.data_ptr() for p in model.parameters()} & {p.data_ptr() for p in prepared.parameters()}
+
+
+def test_a_prepared_copy_is_not_for_training():
+    model = tiny()
+    prepared = prepare_for_decoding(model, gains(model, 2.0))
+    for change in (prepared.train, lambda: prepared.train(True)):
+        with pytest.raises(ValueError, match="model: got 'a prepared copy', expected the model itself: train that"):
+            change()
+    assert not any(p.requires_grad for p in prepared.parameters()) and not prepared.eval().training
+    assert model.train().training and not prepared.training
+
+
+def test_what_does_not_gain_stays_plain():
+    model = tiny()
+    (shape, *_), some = gains(model, 0.9), gains(model, 0.9)
+    some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
+    prepared = prepare_for_decoding(model, some)
+    skinny = [w for w in linear_weights(prepared) if isinstance(w, SkinnyWeight)]
+    assert skinny and {(*w.shape, w.dtype) for w in skinny} == {shape} and {w.faster for w in skinny} == {frozenset([1])}
+    assert not any(isinstance(w, SkinnyWeight) for w in prepare_for_decoding(model, gains(model, 1.04)).parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_measured_can_be_read_and_used_again(dtype):
+    model = tiny().to(dtype)
+    measured = measure_products(model, budget=0.001)
+    assert measured.keys() == gains(model, 1.0).keys()
+    assert all(row.keys() == {1, 4, 32} and all(0 < ratio < 1000 for ratio in row.values()) for row in measured.values())
+    prepared = prepare_for_decoding(model, measured)
+    assert len(greedy_decode(prepared, SOURCE, 6).lists()) == 2
+
+
+def test_wrappers_have_the_mode_of_their_model():
+    model = tiny()
+    for wrap in (Uncached, Compiled):
+        wrapped = wrap(model)
+        for mode in (True, False):
+            model.train(mode)
+            assert wrapped.training is mode
+    model.train()
+    with pytest.raises(ValueError, match="call model.eval"):
+        greedy_decode(Compiled(model), SOURCE, 5)
