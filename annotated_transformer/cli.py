@@ -5,6 +5,7 @@
 # %% ../nbs/93_cli.ipynb #commands-code-2
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,16 +24,17 @@ from .decoding import Hypotheses, check_default_special_tokens
 from .experiments import (
     captioning, copy_task, image_classification, language_model, topic_classification)
 from .experiments.experiment import (
-    ExperimentResult, format_examples, save_result)
+    ExperimentResult, beside, format_examples, run_and_save)
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .search import beam_search
-from .training import pick_device
+from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'Seed', 'Device', 'Steps', 'HeldOut', 'Out', 'program', 'main', 'format_report', 'make_folder',
-           'run_experiment', 'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
+__all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
+           'main', 'format_report', 'option_error', 'make_folder', 'say_how_to_go_on', 'run_experiment',
+           'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
            'answer_lines', 'decode']
 
 # %% ../nbs/93_cli.ipynb #program
@@ -45,8 +47,21 @@ def program():
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help."""
 
+class Stopped(KeyboardInterrupt):
+    "SIGTERM or SIGHUP came while nothing was being trained."
+    def __init__(self, number:int, # of the signal
+                 frame, # where the program was
+                ):
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
 def main():
     "What the installed command `annotated-transformer` runs."
+    def stop(number, frame): raise Stopped(number, frame)
+    for name in ('SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
     app()
 
 # %% ../nbs/93_cli.ipynb #report
@@ -57,13 +72,22 @@ def format_report(result:ExperimentResult, # of any experiment
     m = result.metrics
     return '\n'.join([
         *format_examples(result, format_example), '',
-        *([f'interrupted after {m["steps"]:,} of {m["config"]["steps"]:,} steps']
-          if m['interrupted'] else []),
         f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
         f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
         f'{m["device"]}',
         f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
         result.summary])
+
+# %% ../nbs/93_cli.ipynb #option-error
+OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
+           'n_best': '--n-best', 'max_len': '--max-len',
+           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes', 'folder': '--out'}
+
+def option_error(error:Exception, # from the library
+                ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
+    "The error as the command says it: with the option in place of the argument's name."
+    name, got, rest = str(error).partition(': got ')
+    return typer.BadParameter(f'{OPTIONS.get(name, name)}{got}{rest}')
 
 # %% ../nbs/93_cli.ipynb #prepare
 def make_folder(folder:Path, # for what will be written
@@ -76,13 +100,32 @@ def make_folder(folder:Path, # for what will be written
                              f'a folder that can be made ({error.strerror})') from error
     return folder
 
+def say_how_to_go_on(folder:Path, # of the result
+                     what:str, # has happened
+                     status:int, # of the program, when it ends
+                    ):
+    "Tell on stderr what is kept of a run that did not end well, and end the program."
+    lines, kept = [what], beside(folder, '.checkpoints')
+    if any(kept.rglob('step-*')):
+        lines.append(f'what was trained is kept in {kept}; '
+                     'the same command with --resume goes on')
+    if beside(folder, '.interrupted').exists():
+        lines.append(f'the model so far is in {beside(folder, ".interrupted")}; '
+                     f'{folder} was not touched')
+    typer.echo('\n'.join(lines), err=True)
+    raise typer.Exit(status)
+
+# %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
     config_class:type, # an `ExperimentConfig`
-    run:Callable, # (configuration, device, progress=) -> an `ExperimentResult`
+    run:Callable, # (configuration, device, ...) -> an `ExperimentResult`
     experiment, # the module that has `format_example` and `plot` for it
     preset:str, # of the configuration
     device:str, # see `pick_device`
     folder:Path, # for the results
+    resume:bool, # go on with a run that was cut off
+    overwrite:bool, # whatever the folder holds
+    minutes:float, # between checkpoints
     **options, # of the configuration; None: the preset's
 ):
     "Configure, run, save, report: what every training command does."
@@ -90,20 +133,31 @@ def run_experiment(
     try:
         config = config_class.preset(preset, **given)
         pick_device(device)
-        make_folder(folder)
         # no bar in a file or pipe
-        result = run(config, device, progress=sys.stderr.isatty())
-    except (ValueError, ImportError) as error:
-        raise typer.BadParameter(str(error)) from error
-    save_result(result, folder, experiment.plot)
-    files = ', '.join(sorted(file.name for file in folder.iterdir()))
-    report = format_report(result, experiment.format_example)
-    typer.echo(f'{report}\nwritten to {folder}: {files}')
+        result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
+                              minutes, device=device, progress=sys.stderr.isatty())
+    except (ValueError, ImportError) as error: raise option_error(error) from error
+    except (Interrupted, Stopped) as stop:
+        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number)
+    except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130)
+    except (OSError, NotFinite, MemoryError) as error:
+        say_how_to_go_on(folder, f'failed: {error}', 1)
+    typer.echo(format_report(result, experiment.format_example))
+    files = sorted(file.name for file in folder.iterdir())
+    typer.echo(f'written to {folder}: {", ".join(files)}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
 Device = Annotated[str, typer.Option(
     help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
+
+Resume = Annotated[bool, typer.Option('--resume',
+    help='Go on with a run of these options that was cut off; without one, begin.')]
+Overwrite = Annotated[bool, typer.Option('--overwrite',
+    help='Also where the folder holds other files (they are kept) or an unfinished run.')]
+
+Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
+    help='Minutes between two checkpoints of the training.')]
 
 @app.command('copy-task')
 def train_copy_task(
@@ -118,11 +172,15 @@ def train_copy_task(
         help='Held-out sequences decoded at the end [default: 10000].')]=None,
     device:Device='auto', # where
     out:Annotated[Optional[Path], typer.Option(
-        help='Folder for the results [default: runs/TASK].')]=None):
+        help='Folder for the results [default: runs/TASK].')]=None,
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
+):
     """Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen
     ones."""
     run_experiment(copy_task.CopyTaskConfig, copy_task.run_copy_task, copy_task, preset,
-                   device, out or Path('runs')/task,
+                   device, out or Path('runs')/task, resume, overwrite, minutes,
                    task=task, seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-gpt
@@ -144,10 +202,14 @@ def train_gpt(
     heldout:HeldOut=None, # held-out prompts that are continued at the end
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a language model on a text; compare it with n-gram models."
     run_experiment(language_model.LanguageModelConfig, language_model.run_language_model,
                    language_model, preset, device, out or Path('runs')/'gpt',
+                   resume, overwrite, minutes,
                    text=text and str(text), seed=seed, steps=steps, n_heldout=heldout)
 
 @app.command('bert')
@@ -159,11 +221,14 @@ def train_bert(
     heldout:HeldOut=None, # held-out sentences
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Pre-train on masked words, then tell which topic a sentence comes from."
     run_experiment(topic_classification.TopicClassificationConfig,
                    topic_classification.run_topic_classification, topic_classification,
-                   preset, device, out or Path('runs')/'bert',
+                   preset, device, out or Path('runs')/'bert', resume, overwrite, minutes,
                    seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-vit
@@ -179,11 +244,14 @@ def train_vit(
         help='Share of each class that is held out [default: 0.2].')]=None,
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a classifier of images; count right answers on held-out ones."
     run_experiment(image_classification.ImageClassificationConfig,
                    image_classification.run_image_classification, image_classification,
-                   preset, device, out or Path('runs')/'vit',
+                   preset, device, out or Path('runs')/'vit', resume, overwrite, minutes,
                    data=data, seed=seed, steps=steps, held_out=heldout)
 
 @app.command('captioning')
@@ -195,10 +263,14 @@ def train_captioner(
     heldout:HeldOut=None, # held-out pictures
     device:Device='auto', # where
     out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a model that writes the digits of a picture in words; count exact answers."
     run_experiment(captioning.CaptioningConfig, captioning.run_captioning, captioning,
                    preset, device, out or Path('runs')/'captioning',
+                   resume, overwrite, minutes,
                    seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #symbols
@@ -213,6 +285,16 @@ def parse_ids(text:str, # numbers, separated by spaces
         if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size:
             raise argument_error('symbol', word, expected)
     return [int(word) for word in words]
+
+def check_page(path:Path, # of a page that is to be written
+               model:Path, # folder of the model
+              ):
+    "Raise `ValueError` unless it may be written: no other file, nothing among the model's."
+    if path.suffix.lower() not in ('.html', '.htm'):
+        raise argument_error('--attention', str(path), 'a file ending in .html')
+    if path.resolve().parent == Path(model).resolve():
+        raise argument_error('--attention', str(path), 'a file outside the model\'s folder')
+    make_folder(path.parent, '--attention')
 
 def answer_lines(answers:Hypotheses, # of one source, N of them
                 ) -> list: # of text
@@ -240,6 +322,7 @@ def decode(
         help='Write where each head looks to this HTML page.')]=None):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
+        if attention is not None: check_page(attention, model)
         transformer = load_model(model, Transformer)
         check_default_special_tokens(transformer)
         source = parse_ids(sequence, transformer.config.vocab_size)
@@ -248,8 +331,7 @@ def decode(
                               length_penalty=length_penalty, n_best=n_best)[0]
         typer.echo('\n'.join(answer_lines(answers)))
         if attention is None: return
-        make_folder(attention.parent, 'attention')
         best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
         view = attention_view(trace_attention(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')
-    except (ValueError, OSError) as error: raise typer.BadParameter(str(error)) from error
+    except (ValueError, OSError) as error: raise option_error(error) from error

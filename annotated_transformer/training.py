@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import csv
+import random
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -18,16 +21,16 @@ import torch
 from torch import Tensor, nn
 
 from .config import (Config, SpecialTokens, argument_error,
-                                          check_choice, check_probabilities, check_seed,
-                                          check_sizes)
+    check_choice, check_probabilities, check_seed, check_sizes)
 from .data import Batch
 from .loss import count_correct, cross_entropy, perplexity
-from .optimizer import (SCHEDULES, build_optimizer, clip_gradients,
-                                             set_learning_rate)
+from .optimizer import (
+    SCHEDULES, build_optimizer, clip_gradients, set_learning_rate)
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'padding_of', 'sequence_loss',
-           'classification_loss', 'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar', 'check_finite',
+__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'padding_of',
+           'sequence_loss', 'classification_loss', 'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar',
+           'NotFinite', 'check_finite', 'Interrupted', 'stop_signals', 'TrainingState', 'log_step', 'train_steps',
            'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
@@ -60,8 +63,7 @@ class TrainConfig(Config):
         return self.lr * SCHEDULES[self.schedule](step, min(self.warmup_steps, self.steps),
                                                   self.steps)
 
-    # True once in `every` steps, and at the end
-    def is_due(self, step:int, every:int) -> bool:
+    def is_due(self, step:int, every:int) -> bool: # once in `every` steps, and at the end
         return step == self.steps or every > 0 and step % every == 0
 
 # %% ../nbs/13_training.ipynb #check-train-config
@@ -78,24 +80,25 @@ def check_train_config(config:TrainConfig, # to be checked
     for name, least in (('lr', 1e-30), ('max_grad_norm', 1e-30), ('weight_decay', 0)):
         given = getattr(config, name)
         if not isinstance(given, (int, float)) or not least <= given < float('inf'):
-            raise argument_error(name, given,
-                                 'a finite number '
-                                 f'{"of at least" if least == 0 else "above"} 0')
+            bound = 'of at least' if least == 0 else 'above'
+            raise argument_error(name, given, f'a finite number {bound} 0')
 
 # %% ../nbs/13_training.ipynb #pick-device
 def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
                ) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` for one that is not there."
-    available = {'cuda': torch.cuda.is_available(),
-                 'mps': torch.backends.mps.is_available(),
-                 'cpu': True}
-    if name == 'auto':
-        return torch.device(next(kind for kind, there in available.items() if there))
-    check_choice('device', name.split(':')[0], available)
-    if not available[name.split(':')[0]]:
-        found = ', '.join(kind for kind, there in available.items() if there)
-        raise argument_error('device', name, f'one that is there: {found}')
-    return torch.device(name)
+    there = {'cuda': torch.cuda.device_count() if torch.cuda.is_available() else 0,
+             'mps': int(torch.backends.mps.is_available()), 'cpu': 1} # how many
+    if name == 'auto': return torch.device(next(kind for kind in there if there[kind]))
+    check_choice('device', str(name).partition(':')[0], ['auto', *there])
+    expected = 'one that is there: ' + ', '.join(
+        kind if there[kind] == 1 else f'{kind}:0 to {kind}:{there[kind] - 1}'
+        for kind in there if there[kind])
+    try: device = torch.device(name)
+    except RuntimeError as error: raise argument_error('device', name, expected) from error
+    if (device.index or 0) >= there[device.type]:
+        raise argument_error('device', name, expected)
+    return device
 
 def autocast(device:torch.device, # where the model is
              precision:str='auto', # see `PRECISIONS`
@@ -171,24 +174,18 @@ def train_step(
 class History:
     "Rows of numbers noted along a run; each row has a `step`."
     rows: list = field(default_factory=list) # dicts of numbers by name, each with a step
-    interrupted: bool = False # the run was stopped by Ctrl-C
     steps: int = 0 # updates done
     seconds: float = 0.0 # spent on training, evaluations not counted
     n_tokens: int = 0 # target tokens trained on
 
-    # after each update; with numbers, a row is written
-    def record(self, step, group, seconds, config, numbers):
+    def record(self, step:int, **numbers): # values by name
+        self.rows.append(dict(step=step, **numbers))
+
+    def count_step(self, step:int, batches:list, seconds:float): # since the run began
         self.steps, self.seconds = step, seconds
-        self.n_tokens += sum(batch.n_tokens for batch in group)
-        if not numbers: return
-        check_finite(numbers['loss'], step, config)
-        self.rows.append(dict(step=step, **numbers, lr=config.learning_rate(step),
-                              tokens_per_second=self.n_tokens/seconds))
+        self.n_tokens += sum(batch.n_tokens for batch in batches)
 
     # steps and values, of the rows that have `name`
-    def record_evaluation(self, step:int, metrics:dict): # names get the prefix eval_
-        self.rows.append(dict(step=step, **{f'eval_{k}': v for k, v in metrics.items()}))
-
     def column(self, name:str) -> tuple[list, list]:
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
@@ -196,7 +193,7 @@ class History:
     def save(self, path): # a file ending in .csv
         "Write all rows as comma-separated values; what a row has not stays empty."
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        with open(path, 'w', newline='') as file:
+        with open(path, 'w', newline='', encoding='utf-8') as file:
             writer = csv.DictWriter(file, names)
             writer.writeheader(); writer.writerows(self.rows)
         return Path(path)
@@ -216,7 +213,7 @@ def evaluate(
         pad_id = None if labels else padding_of(model, batch)
         n_tokens += batch.n_tokens
         batch = batch.to(device)
-        logits = model(*batch.inputs)
+        logits = model(*batch.inputs).float() # sums of a bfloat16 model are not rounded
         loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
         correct += count_correct(logits, batch.targets, pad_id)
     model.train(mode)
@@ -226,67 +223,178 @@ def evaluate(
 
 # %% ../nbs/13_training.ipynb #step-batches
 def step_batches(batches:Iterable, # of `Batch`
-                 config:TrainConfig, # steps and accumulate
-                ) -> Iterator[list]: # one list of `Batch` per step
+                 config:TrainConfig, # steps and accumulation
+                 done:int=0, # steps whose batches are to be skipped
+                ) -> Iterator[tuple[int, list]]: # step, from 1; its batches
     "The batches of each step. Raises `ValueError` when there are too few."
+    if done >= config.steps: return
     batches = iter(batches)
     for step in range(1, config.steps + 1):
         group = list(islice(batches, config.grad_accum_steps))
         if len(group) < config.grad_accum_steps:
-            raise argument_error('batches', f'an end before step {step}',
-                                 f'enough for {config.steps} steps '
-                                 f'of {config.grad_accum_steps}')
-        yield group
+            raise argument_error('batches', f'an end before step {step}', 'enough for '
+                                 f'{config.steps} steps of {config.grad_accum_steps}')
+        if step > done: yield step, group
 
 # %% ../nbs/13_training.ipynb #progress-bar
 def progress_bar(total:int, # steps
                  wanted:bool, # False gives one that shows nothing
+                 done:int=0, # steps of an earlier run
                 ):
     "tqdm's bar: text in a terminal, a widget in a notebook."
+    if not wanted: return _NoBar()
     with warnings.catch_warnings():
         # a notebook without ipywidgets gets the text bar, and no lecture
         warnings.simplefilter('ignore')
         from tqdm.auto import tqdm # only here, so that the library imports with torch alone
-    return tqdm(total=total, disable=not wanted, unit='step')
+    return tqdm(total=total, initial=done, unit='step')
 
-def check_finite(loss:float, # nats
-                 step:int, # counted from 1
-                 config:TrainConfig, # for the advice
+class _NoBar(nullcontext): # shows nothing, and needs no tqdm
+    def __enter__(self): return self
+    def update(self): pass
+    def set_postfix(self, **numbers): pass
+
+CHECKED_STEPS = 10 # whose losses are looked at together, at the most
+
+class NotFinite(FloatingPointError):
+    "The loss is no finite number; what was computed when it happened."
+    def __init__(self, step:int, # counted from 1
+                 loss:float, # nats per token
+                 gradient_norm:float, # before clipping
+                 config:TrainConfig, # for rate and limit
+                 batches:list, # of this step
                 ):
-    "Stop a run that has gone wrong, with a `FloatingPointError`."
-    if not loss < float('inf'):
-        raise FloatingPointError(f'the loss is {loss} at step {step}; try a smaller lr '
-                                 f'(now {config.lr}) or max_grad_norm '
-                                 f'(now {config.max_grad_norm})')
+        self.step, self.loss, self.gradient_norm = step, loss, gradient_norm
+        self.learning_rate, self.batches = config.learning_rate(step), batches
+        super().__init__(f'the loss is {loss} at step {step}, where the learning rate was '
+                         f'{self.learning_rate:g} and the gradient norm {gradient_norm:g}; '
+                         f'look at its batches, or try a smaller lr or max_grad_norm')
+
+def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
+                 config:TrainConfig, # of the run
+                ):
+    "Raise `NotFinite` for the first of some steps whose loss is NaN or infinite."
+    losses = torch.stack([loss for _, _, loss, _ in recent]) if recent else torch.zeros(0)
+    for i in (~losses.isfinite()).nonzero().flatten().tolist()[:1]:
+        step, batches, loss, norm = recent[i]
+        raise NotFinite(step, float(loss), float(norm), config, batches)
+    recent.clear()
+
+# %% ../nbs/13_training.ipynb #stop-signals
+class Interrupted(KeyboardInterrupt):
+    "A training was asked to stop, and did so after a whole step."
+    def __init__(self, number:int, # of the signal
+                 history:History, # up to the last step
+                ):
+        self.number, self.history = number, history
+        super().__init__(f'{signal.Signals(number).name} after step {history.steps:,}')
+
+@contextmanager
+def stop_signals() -> Iterator[list]: # numbers of the signals that have come
+    "Note the first SIGINT, SIGTERM or SIGHUP; another one acts as it does elsewhere."
+    received, usual = [], {}
+    def note(number, frame):
+        received.append(number)
+        for other, handler in usual.items(): signal.signal(other, handler)
+    if threading.current_thread() is threading.main_thread(): # others get no signals
+        for name in ('SIGINT', 'SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
+            number = getattr(signal, name, signal.SIGINT)
+            if signal.getsignal(number) not in (signal.SIG_IGN, None, note): # as nohup
+                usual[number] = signal.signal(number, note)
+    try: yield received
+    finally:
+        for number, handler in usual.items(): signal.signal(number, handler)
+
+# %% ../nbs/13_training.ipynb #trainingstate
+@dataclass
+class TrainingState:
+    "All that changes while a model is trained."
+    model: nn.Module # on its device
+    optimizer: torch.optim.Optimizer # of its parameters
+    history: History # its steps say which batches were used
+    config: TrainConfig # of the run
+
+    def state_dict(self) -> dict: # all but the weights; plain values and tensors
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        return dict(optimizer=self.optimizer.state_dict(), history=asdict(self.history),
+                    config=self.config.to_dict(), python_rng=random.getstate(),
+                    torch_rng=torch.get_rng_state(), cuda_rng=cuda)
+
+    def load_state_dict(self, state:dict): # as from `state_dict`
+        "Go back to it. Raises `ValueError` if the run had another configuration."
+        for name, value in self.config.to_dict().items():
+            if (before := state['config'].get(name)) != value:
+                raise argument_error(name, value, f'{before!r}, as in the run before')
+        self.optimizer.load_state_dict(state['optimizer'])
+        vars(self.history).update(state['history'])
+        random.setstate(state['python_rng'])
+        torch.set_rng_state(state['torch_rng'])
+        if torch.cuda.is_available() and state['cuda_rng']:
+            torch.cuda.set_rng_state_all(state['cuda_rng'])
+
+# %% ../nbs/13_training.ipynb #train-steps
+def log_step(history:History, # gets a row for its last step
+             loss:Tensor, # nats per token
+             gradient_norm:Tensor, # before clipping
+             config:TrainConfig, # for the learning rate
+             bar, # shows the loss
+            ):
+    "Write down what the last step was like."
+    history.record(history.steps, loss=float(loss), gradient_norm=float(gradient_norm),
+                   lr=config.learning_rate(history.steps),
+                   tokens_per_second=history.n_tokens / max(history.seconds, 1e-9))
+    bar.set_postfix(loss=f'{float(loss):.4f}')
+
+def train_steps(
+    state:TrainingState, # as it is at the beginning
+    batches:Iterable, # of `Batch`, from the first one on
+    eval_fn:Callable|None, # model -> metrics
+    checkpoints, # None, or what saves the state, see chapter 14
+    loss_fn:Callable, # (model, batch, label_smoothing) -> summed loss
+    bar, # from `progress_bar`
+    stopped:list, # from `stop_signals`
+):
+    "Train from the step after the last one to `config.steps`."
+    model, config, history, recent = state.model, state.config, state.history, []
+    runner = torch.compile(model) if config.compile else model
+    started = time.perf_counter() - history.seconds
+    for step, group in step_batches(batches, config, history.steps):
+        set_learning_rate(state.optimizer, config.learning_rate(step))
+        loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
+        history.count_step(step, group, time.perf_counter() - started)
+        recent.append((step, group, loss, norm))
+        save = checkpoints and (stopped or checkpoints.is_due(step, config.steps))
+        if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
+            check_finite(recent, config)
+        if config.is_due(step, config.log_every): log_step(history, loss, norm, config, bar)
+        if eval_fn and config.is_due(step, config.eval_every):
+            paused, scores = time.perf_counter(), eval_fn(model.eval())
+            history.record(step, **{f'eval_{k}': v for k, v in scores.items()})
+            started += time.perf_counter() - paused
+        if save: checkpoints.save(state)
+        if stopped: raise Interrupted(stopped[0], history)
+        bar.update()
 
 # %% ../nbs/13_training.ipynb #train
 def train(model:nn.Module, # on its device; changed in place, and left in evaluation mode
           batches:Iterable, # of `Batch`, at least steps * grad_accum_steps
           config:TrainConfig=TrainConfig(), # steps, rates, precision
           eval_fn:Callable[[nn.Module], dict]|None=None, # model -> metrics
-          checkpoint:Callable[[nn.Module], object]|None=None, # called at the end
+          checkpoints=None, # see `Checkpoints`: saves the run, and goes on with it
           loss_fn:Callable=sequence_loss, # (model, batch, label_smoothing) -> summed loss
           progress:bool=True, # show a bar
          ) -> History:
-    "Train for `config.steps` updates. Raises `FloatingPointError` if the loss is NaN."
+    "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
     torch.manual_seed(config.seed)
-    optimizer, history = build_optimizer(model, config.lr, config.weight_decay), History()
-    runner, started = torch.compile(model) if config.compile else model, time.perf_counter()
-    with progress_bar(config.steps, progress) as bar:
-        try:
-            for step, group in enumerate(step_batches(batches, config), start=1):
-                set_learning_rate(optimizer, config.learning_rate(step))
-                loss, norm = train_step(runner.train(), group, optimizer, config, loss_fn)
-                due = config.is_due(step, config.log_every)
-                numbers = dict(loss=float(loss), gradient_norm=float(norm)) if due else {}
-                history.record(step, group, time.perf_counter() - started, config, numbers)
-                if numbers: bar.set_postfix(loss=f'{numbers["loss"]:.4f}')
-                if eval_fn and config.is_due(step, config.eval_every):
-                    paused = time.perf_counter()
-                    history.record_evaluation(step, eval_fn(model.eval()))
-                    started += time.perf_counter() - paused
-                bar.update()
-        except KeyboardInterrupt: history.interrupted = True
-        finally: model.eval()
-    if checkpoint: checkpoint(model)
-    return history
+    optimizer = build_optimizer(model, config.lr, config.weight_decay)
+    state = TrainingState(model, optimizer, History(), config)
+    if checkpoints: checkpoints.load(state)
+    try:
+        with progress_bar(config.steps, progress, state.history.steps) as bar:
+            with stop_signals() as stopped:
+                train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar, stopped)
+    except NotFinite as error:
+        if checkpoints: checkpoints.save_failure(error)
+        raise
+    finally: model.eval()
+    return state.history

@@ -108,7 +108,10 @@ def serve(connection, log: str, device: str):
         try:
             run, settings, results = connection.recv()
             answer = dict(result=run(Context(device, results), **settings))
-        except (EOFError, KeyboardInterrupt): return # asked to stop
+        except (EOFError, KeyboardInterrupt) as end: # asked to stop
+            if not hasattr(end, "history"): return
+            history = end.history # of a training: say how far it came
+            answer = dict(result=dict(metrics=dict(interrupted=True, steps=history.steps), history=history.rows))
         except Exception: answer = dict(error=traceback.format_exc())
         connection.send(answer)
 

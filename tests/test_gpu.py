@@ -66,8 +66,7 @@ def train_until_told(context, seconds):
     from annotated_transformer.transformer import Transformer, TransformerConfig
 
     model = Transformer(TransformerConfig.preset("tiny", vocab_size=13))
-    history = train(model, batch_pairs(synthetic_pairs(), 2), TrainConfig(steps=10**6), progress=False)
-    return dict(metrics=dict(interrupted=history.interrupted, steps=history.steps))
+    train(model, batch_pairs(synthetic_pairs(), 2), TrainConfig(steps=10**6), progress=False)
 
 
 def options(folder, minutes=60.0):
@@ -122,7 +121,10 @@ def test_stops_before_its_minutes_are_over_and_goes_on(tmp_path, monkeypatch):
 
 
 def test_a_training_that_was_stopped_is_kept_and_comes_again(tmp_path, monkeypatch):
-    rows, _ = run([Job("training", train_until_told, 0, dict(seconds=60))], tmp_path, monkeypatch, minutes=0.3)
+    for minutes in (0.3, 1.5):  # on a busy machine the process may not have begun to train
+        rows, _ = run([Job("training", train_until_told, 0, dict(seconds=60))], tmp_path, monkeypatch, minutes=minutes)
+        if rows:
+            break
     row = rows["training"]
     assert row["result"]["metrics"]["interrupted"] and row["result"]["metrics"]["steps"] > 0
     assert gpu.state(row, "new").startswith("stopped early") and not gpu.is_good(row)

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..config import (Config, SpecialTokens, argument_error,
                                           check_choice, check_sizes)
 from ..data import FIRST_SYMBOL, PAD, LabelledBatch, pad_sequences
+from ..folders import read_folder
 
 # %% auto #0
 __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'load_python_reference', 'deduplicate',
@@ -84,12 +85,12 @@ class Vocabulary(Config):
 
     @classmethod
     def load(cls, folder): # written by `save`
-        """Read `vocab.json`. Raises `FileNotFoundError` or `ValueError` that names what is
-        missing or wrong."""
+        """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
+        `ValueError` that names what is missing or wrong."""
         path = Path(folder)/'vocab.json'
-        if not path.is_file(): raise FileNotFoundError(f'{path} is missing')
+        def read(folder): return (folder/path.name).read_text(encoding='utf-8')
         try:
-            content = dict(json.loads(path.read_text(encoding='utf-8')))
+            content = dict(json.loads(read_folder(folder, read, [path.name])))
             check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
             return cls.from_dict(content)
         except (ValueError, TypeError) as error:

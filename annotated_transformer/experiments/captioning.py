@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..checkpoint import Checkpoints
 from ..config import (
     SpecialTokens, argument_error, check_probabilities, check_sizes)
 from ..data import (
@@ -194,6 +195,7 @@ def run_captioning(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between exact matches on 200 strips; 0 means none
+    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
 ) -> ExperimentResult: # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
     device, data = pick_device(device), digits()
@@ -209,7 +211,7 @@ def run_captioning(
         return dict(exact_match=exact_match(generate_captions(model, pictures[:200]),
                                             targets[:200]))
     history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, progress=progress)
+                    measure if eval_every else None, checkpoints, progress=progress)
     start = time.perf_counter()
     predictions = generate_captions(model, pictures)
     seconds, score = time.perf_counter() - start, exact_match(predictions, targets)

@@ -13,6 +13,7 @@ from itertools import islice
 import torch
 from torch import nn
 
+from ..checkpoint import Checkpoints
 from ..config import argument_error, check_choice, check_sizes
 from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
@@ -76,6 +77,7 @@ def run_copy_task(
     build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
     eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
     decode:Callable[..., Hypotheses]=greedy_decode, # writes the answers, see chapter 20
+    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
 ) -> ExperimentResult: # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
@@ -88,7 +90,7 @@ def run_copy_task(
         return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))
     batches = batch_pairs(config.pairs(), config.batch_size)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, progress=progress)
+                    measure if eval_every else None, checkpoints, progress=progress)
     start = time.perf_counter()
     predictions = predict(model, sources)
     seconds, score = time.perf_counter() - start, exact_match(predictions, targets)

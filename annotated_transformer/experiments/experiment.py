@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +16,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ..checkpoint import save_model
-from ..config import Config
+from ..checkpoint import Checkpoints, write_model
+from ..config import Config, argument_error
+from ..folders import check_replaceable, lock_folder, write_folder
 from ..training import History, TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
-           'mark_correct', 'format_examples', 'save_result']
+           'mark_correct', 'format_examples', 'draw', 'save_result', 'beside', 'begin_or_resume', 'keep_interrupted',
+           'run_and_save']
 
 # %% ../../nbs/92_experiments.experiment.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -61,7 +65,6 @@ def collect_metrics(config:Config, # what was asked for, with a `seed`
                    ) -> dict: # plain values, fit for JSON
     "What was done, on what, how fast and how well; times in seconds."
     return dict(**scores, n_heldout=n_heldout, steps=history.steps,
-                interrupted=history.interrupted,
                 train_seconds=round(history.seconds, 2), parameters=count_parameters(model),
                 tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
                 decode_seconds=round(seconds, 2),
@@ -106,19 +109,94 @@ def format_examples(result:ExperimentResult, # of any experiment
             for i in wrong_first(result)[:count]]
 
 # %% ../../nbs/92_experiments.experiment.ipynb #save-run
-def save_result(result:ExperimentResult, # of any experiment
-                folder, # made if it is not there
-                plot:Callable|None=None, # (result) -> dict: name of a picture -> picture
-               ) -> Path: # the folder
-    "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
+def draw(result:ExperimentResult, # of any experiment
+         plot:Callable|None, # (result) -> dict: name of a picture -> picture
+         folder:Path, # for the pictures
+        ):
+    "Save the curve of the loss and what `plot` draws; warn of what could not be drawn."
     # only here, so that the library imports with torch alone
     from annotated_transformer import plotting
-    folder = save_model(result.model, folder, result.tokenizer)
-    (folder/'metrics.json').write_text(json.dumps(result.metrics, indent=2) + '\n')
-    result.history.save(folder/'history.csv')
-    losses = {'training': result.history.column('loss')}
-    plotting.curves(losses, ylabel='loss, nats per token',
-                    logy=True).save(folder/'loss.png')
-    pictures = plot(result) if plot else {}
-    for name, picture in pictures.items(): picture.save(folder/f'{name}.png')
-    return folder
+    def curve(result):
+        losses = {'training': result.history.column('loss')}
+        return {'loss': plotting.curves(losses, ylabel='loss, nats per token', logy=True)}
+    for make in (curve, *([plot] if plot else [])):
+        try:
+            for name, picture in make(result).items(): picture.save(folder/f'{name}.png')
+        except Exception as error: warnings.warn(f'a picture could not be drawn: {error!r}')
+
+def save_result(result:ExperimentResult, # of any experiment
+                folder, # made if it is not there, replaced if this library wrote it
+                plot:Callable|None=None, # (result) -> dict: name of a picture -> picture
+                overwrite:bool=False, # also a folder with other files in it
+               ) -> Path: # the folder
+    "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
+    with write_folder(folder, overwrite) as new:
+        write_model(result.model, new, result.tokenizer)
+        metrics = json.dumps(result.metrics, indent=2) + '\n'
+        (new/'metrics.json').write_text(metrics, encoding='utf-8')
+        result.history.save(new/'history.csv')
+        draw(result, plot, new)
+    return Path(folder)
+
+# %% ../../nbs/92_experiments.experiment.ipynb #run-and-save
+def beside(folder:Path, # of a result
+           ending:str, # of the name, for example '.checkpoints'
+          ) -> Path: # in the same place
+    "The folder with the same name and an ending."
+    return folder.with_name(folder.name + ending)
+
+def begin_or_resume(config:Config, # of the run
+                    checkpoints:Path, # folder of its checkpoints
+                    resume:bool, # go on with them
+                    overwrite:bool, # remove them
+                   ):
+    "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
+    note = checkpoints/'experiment.json'
+    unfinished = note.is_file() and any(checkpoints.rglob('step-*'))
+    if unfinished and not resume and not overwrite:
+        raise argument_error('folder', str(checkpoints), 'no unfinished run there; go on '
+                             'with it by `resume`, or remove it by `overwrite`')
+    if unfinished and resume:
+        before = json.loads(note.read_text(encoding='utf-8'))
+        for name, value in json.loads(json.dumps(config.to_dict())).items():
+            if before.get(name) != value:
+                raise argument_error(name, value, f'{before.get(name)!r}, as in the run '
+                                     'that is to go on')
+        return
+    if checkpoints.exists(): shutil.rmtree(checkpoints)
+    checkpoints.mkdir(parents=True)
+    note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
+
+def keep_interrupted(checkpoints:Path, # folder of a run that was cut off
+                     folder:Path, # of its result
+                    ) -> Path|None: # the model so far, if there is one
+    "Save the newest model among the checkpoints in `NAME.interrupted`."
+    steps = [path for path in checkpoints.rglob('step-*') if (path/'config.json').is_file()]
+    if not steps: return None
+    newest = max(steps, key=lambda path: (path/'config.json').stat().st_mtime)
+    with write_folder(beside(folder, '.interrupted')) as new:
+        for name in ('config.json', 'model.safetensors'): shutil.copy(newest/name, new/name)
+    return beside(folder, '.interrupted')
+
+def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `ExperimentResult`
+                 config:Config, # of the run
+                 folder, # for the result
+                 plot:Callable|None=None, # (result) -> dict: name of a picture -> picture
+                 resume:bool=False, # go on with a run that was cut off
+                 overwrite:bool=False, # whatever the folder holds, and an unfinished run
+                 every_minutes:float=5.0, # between two checkpoints
+                 **options, # of `run`
+                ) -> ExperimentResult:
+    "Run an experiment so that nothing is lost when it is cut off, and save its result."
+    folder = check_replaceable(folder, overwrite)
+    with lock_folder(folder):
+        checkpoints = Checkpoints(beside(folder, '.checkpoints'), every_minutes)
+        begin_or_resume(config, checkpoints.folder, resume, overwrite)
+        try: result = run(config, checkpoints=checkpoints, **options)
+        except KeyboardInterrupt:
+            keep_interrupted(checkpoints.folder, folder)
+            raise
+        save_result(result, folder, plot, overwrite)
+        for done in ('.checkpoints', '.interrupted'):
+            shutil.rmtree(beside(folder, done), ignore_errors=True)
+    return result

@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from ..checkpoint import Checkpoints
 from ..config import argument_error, check_probabilities, check_sizes
 from ..datasets.images import (
     ImageDataset, digits, image_batches, image_folder, random_affine, stratified_split)
@@ -116,6 +117,7 @@ def run_image_classification(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between looks at the accuracy; 0 means none
+    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
 ) -> ExperimentResult: # examples are (name of a picture, class), predictions classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
@@ -127,8 +129,8 @@ def run_image_classification(
     batches = image_batches(data, train_idx, config.batch_size, config.seed,
                             partial(random_affine, **sizes))
     history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, loss_fn=classification_loss,
-                    progress=progress)
+                    measure if eval_every else None, checkpoints, classification_loss,
+                    progress)
     start, labels = time.perf_counter(), data.labels[test_idx]
     answers = predict(model, data.images, test_idx)
     seconds, score = time.perf_counter() - start, accuracy(answers, labels)

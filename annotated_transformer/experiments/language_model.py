@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from ..checkpoint import Checkpoints
 from ..config import SpecialTokens, argument_error, check_sizes
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
@@ -181,6 +182,7 @@ def run_language_model(
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between tests on held-out texts; 0: at the end alone
+    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
 ) -> ExperimentResult: # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device, (training, held_out) = pick_device(device), split_text(config.topics())
@@ -195,7 +197,7 @@ def run_language_model(
     test = partial(evaluate, batches=sliding_windows(parts[1], length, special=special))
     batches = random_windows(parts[0], length, config.batch_size, config.seed, special)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    test if eval_every else None, progress=progress)
+                    test if eval_every else None, checkpoints, progress=progress)
     scores = dict(task='gpt', loss=test(model)['loss'], **scores)
     start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]
     predictions = generate_text(model, tokenizer, prompts, length // 2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..checkpoint import Checkpoints
 from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
 from ..datasets.python_reference import (
@@ -53,11 +54,12 @@ def train_classifier(
     corpus:Corpus, # its labelled sentences are learnt from
     training:TrainConfig, # steps of 16 sentences, rate, seed
     progress:bool=True, # show a bar
+    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
 ) -> tuple[float, list]: # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
     batches = (labelled_batch(sentences, corpus)
                for sentences in shuffled_batches(corpus.labelled, 16, training.seed))
-    train(model, batches, training, loss_fn=classification_loss, progress=progress)
+    train(model, batches, training, None, checkpoints, classification_loss, progress)
     test = labelled_batch(corpus.held_out, corpus).to(next(model.parameters()).device)
     with torch.no_grad(): predictions = model(*test.inputs).argmax(-1)
     return accuracy(predictions, test.targets), [corpus.topics[i] for i in predictions]
@@ -111,6 +113,7 @@ def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
              corpus:Corpus, # its passages are read
              device:torch.device, # where
              progress:bool=True, # show a bar
+             checkpoints:Checkpoints|None=None, # saves it, and goes on with it
             ) -> tuple[MaskedLanguageModel, History]: # in evaluation mode
     "Learn to find hidden words."
     torch.manual_seed(config.seed)
@@ -120,7 +123,8 @@ def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
     batches = (masked_batch(passages, corpus.tokenizer, bert, rng)
                for passages in shuffled_batches(corpus.passages, config.batch_size,
                                                 config.seed))
-    return model, train(model, batches, config.training(), progress=progress)
+    return model, train(model, batches, config.training(), checkpoints=checkpoints,
+                        progress=progress)
 
 def evaluate_mlm(model:MaskedLanguageModel, # to be measured
                  corpus:Corpus, # on its held-out sentences
@@ -159,15 +163,18 @@ def run_topic_classification(
     config:TopicClassificationConfig=TopicClassificationConfig(), # what to do
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
     progress:bool=True, # show bars
+    checkpoints:Checkpoints|None=None, # saves all four trainings, and goes on with them
 ) -> ExperimentResult: # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
     corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
-    masked, history = pretrain(config, corpus, pick_device(device), progress)
+    def part(name): return checkpoints and checkpoints.part(name)
+    masked, history = pretrain(config, corpus, pick_device(device), progress,
+                               part('pretraining'))
     start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
-        done = train_classifier(model, corpus, training, progress)
+        done = train_classifier(model, corpus, training, progress, part(name))
         scores[name], predictions[name] = done
     scores |= evaluate_mlm(masked, corpus)
     model, seconds = models['accuracy'][0], time.perf_counter() - start

@@ -1,0 +1,209 @@
+"""What the chapter on reliability promises: kills, full disks, flipped bits, readers beside writers.
+
+Short here; with `make test NBFLAGS=slow` each is tried many more times. `COUNTS` is what the chapter prints.
+"""
+
+import csv
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from project import ROOT
+
+from annotated_transformer.checkpoint import Checkpoints, load_model, save_model, write_model
+from annotated_transformer.folders import MANIFEST, write_folder
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+SLOW = "slow" in os.environ.get("NBFLAGS", "")
+COUNTS = {  # name -> tries by default, tries with the slow flag
+    "kills": (3, 20),
+    "flipped bits": (60, 2000),
+    "configurations": (40, 1000),
+    "reads beside a writer": (40, 1000),
+}
+TINY = TransformerConfig.preset("tiny", vocab_size=13)
+TRAIN = """
+import sys
+from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
+from annotated_transformer.experiments.experiment import run_and_save
+config = CopyTaskConfig(steps=int(sys.argv[2]), batch_size=4, n_heldout=30, seed=3)
+run_and_save(run_copy_task, config, sys.argv[1], resume=True, every_minutes=1e-4, device="cpu", progress=False)
+"""
+
+
+def tries(name: str) -> int:
+    return COUNTS[name][SLOW]
+
+
+def process(folder: Path, steps: int) -> subprocess.Popen:
+    # one thread: how sums are split among threads is not the same each time
+    settings = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+    return subprocess.Popen([sys.executable, "-c", TRAIN, folder, str(steps)], cwd=ROOT, env=settings, stderr=subprocess.PIPE, text=True)
+
+
+def rows(folder: Path) -> list[dict]:
+    "The history without what depends on the clock."
+    with open(folder / "history.csv", encoding="utf-8") as file:
+        return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in csv.DictReader(file)]
+
+
+def newest(checkpoints: Path) -> str:
+    return max((path.name for path in checkpoints.glob("step-*")), default="")
+
+
+def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
+    "SIGKILL at random moments, many of them while a checkpoint is written."
+    steps, rng, kills = 40 + 25 * tries("kills"), random.Random(0), 0
+    (tmp_path / "killed.checkpoints").mkdir()
+    while kills < tries("kills"):
+        before, child = newest(tmp_path / "killed.checkpoints"), process(tmp_path / "killed", steps)
+        while child.poll() is None and newest(tmp_path / "killed.checkpoints") <= before:
+            time.sleep(0.005)  # it has to come further than the one before
+        time.sleep(0.3 * rng.random())
+        child.kill()
+        assert child.wait() == -signal.SIGKILL, f"done before it was killed {tries('kills')} times: {child.stderr.read()}"
+        kills += 1
+    last, whole = process(tmp_path / "killed", steps), process(tmp_path / "whole", steps)
+    assert (last.wait(), whole.wait()) == (0, 0), last.stderr.read() + whole.stderr.read()
+    ours, theirs = tmp_path / "killed", tmp_path / "whole"
+    assert (ours / "model.safetensors").read_bytes() == (theirs / "model.safetensors").read_bytes()
+    assert rows(ours) == rows(theirs) and len(rows(ours)) >= steps // 10
+    metrics = [json.loads((folder / "metrics.json").read_text()) for folder in (ours, theirs)]
+    assert metrics[0]["exact_match"] == metrics[1]["exact_match"] and metrics[0]["steps"] == steps
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == ["killed", "whole"]
+
+
+def limited(action, limit: int) -> str:
+    "What an action says in a process whose files may not be larger than `limit` bytes, as on a disk that is full."
+    code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n{action}"
+    done = subprocess.run([sys.executable, "-W", "always", "-c", code], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
+    torch.manual_seed(0)
+    old = Transformer(TINY)
+    save_model(old, tmp_path / "model")
+    said = limited(
+        f"""
+from annotated_transformer.checkpoint import Checkpoints, save_model
+from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
+from annotated_transformer.transformer import Transformer, TransformerConfig
+model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
+try: save_model(model, {str(tmp_path / "model")!r})
+except OSError as error: print("refused:", error)
+state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=8), TrainConfig())
+Checkpoints({str(tmp_path / "run")!r}).save(state)
+print("goes on")
+""",
+        500_000,
+    )
+    assert "refused: " in said and "large" in said, said
+    assert "no checkpoint of step 8" in said and "goes on" in said, said
+    back = load_model(tmp_path / "model", Transformer)
+    assert all(torch.equal(a, b) for a, b in zip(back.parameters(), old.parameters()))
+    assert not list(tmp_path.glob(".*")) and not list((tmp_path / "run").glob("*")), "nothing half-written is left"
+
+
+def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
+    "The last good checkpoint stays, with its history."
+    from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
+
+    model = Transformer(TINY)
+    state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=4, rows=[dict(step=4, loss=2.0)]), TrainConfig())
+    checkpoints = Checkpoints(tmp_path / "run")
+    checkpoints.save(state)
+    state.history.steps = 8
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.warns(UserWarning, match="no checkpoint of step 8, step 4 is kept"):
+            checkpoints.save(state)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert checkpoints.steps() == [4]
+    fresh = TrainingState(Transformer(TINY), build_optimizer(model, 1e-3), History(), TrainConfig())
+    assert checkpoints.load(fresh) and fresh.history.rows == [dict(step=4, loss=2.0)]
+    checkpoints.save(state)  # there is room again
+    assert checkpoints.steps() == [8, 4]
+
+
+def test_flipped_bits_are_found(tmp_path):
+    "Whatever bit of whatever file: refused, or the same model."
+    torch.manual_seed(0)
+    model, rng, found = Transformer(TINY), random.Random(1), 0
+    folder = save_model(model, tmp_path / "model")
+    names = ["model.safetensors", "config.json", MANIFEST]
+    for n in range(tries("flipped bits")):
+        file = folder / names[n % 3]
+        whole = file.read_bytes()
+        spoilt, bit = bytearray(whole), rng.randrange(8 * len(whole))
+        spoilt[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(spoilt)
+        try:
+            back = load_model(folder, Transformer)
+        except (ValueError, FileNotFoundError):
+            found += 1
+        else:
+            assert file.name == MANIFEST, f"bit {bit} of {file.name} passed unnoticed"
+            assert all(torch.equal(a, b) for a, b in zip(back.parameters(), model.parameters()))
+        file.write_bytes(whole)
+    assert found >= 2 * tries("flipped bits") // 3
+    load_model(folder, Transformer)
+
+
+def test_edited_configurations_are_refused_or_fit_the_weights(tmp_path):
+    "With a right manifest: somebody edited config.json and wrote the folder anew."
+    rng, model = random.Random(2), Transformer(TINY)
+    values = [0, -1, 1, 3, 10**9, 10**30, 0.5, -0.1, True, None, "x", "64", [], {}, float("inf")]
+    for _ in range(tries("configurations")):
+        with write_folder(tmp_path / "model") as new:
+            write_model(model, new)
+            config = json.loads((new / "config.json").read_text())
+            name = rng.choice([*config, "unheard_of"])
+            config[name] = rng.choice(values)
+            (new / "config.json").write_text(json.dumps(config))
+        start = time.process_time()
+        try:
+            back = load_model(tmp_path / "model", Transformer)
+        except ValueError as error:
+            assert len(str(error)) < 2000, f"{name}: {error}"
+        else:
+            assert all(a.shape == b.shape for a, b in zip(back.parameters(), model.parameters(), strict=True))
+        assert time.process_time() - start < 20, f"{name} = {config[name]} took too long to be judged"
+
+
+def test_reads_beside_a_writer_are_of_one_model(tmp_path):
+    "Another process replaces the model again and again; whoever reads gets one of the two, whole."
+    code = f"""
+import sys, torch
+from annotated_transformer.checkpoint import save_model
+from annotated_transformer.transformer import Transformer, TransformerConfig
+models = [Transformer(TransformerConfig.preset("tiny", vocab_size=13, n_layers=n)) for n in (1, 2)]
+for n, model in enumerate(models, 1): [p.data.fill_(n) for p in model.parameters()]
+while True:
+    for model in models: save_model(model, {str(tmp_path / "model")!r})
+"""
+    writer = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    try:
+        while not (tmp_path / "model").exists():
+            assert writer.poll() is None
+            time.sleep(0.05)
+        seen = set()
+        for _ in range(tries("reads beside a writer")):
+            model = load_model(tmp_path / "model", Transformer)
+            values = {float(p.detach().unique()) for p in model.parameters()}
+            assert values == {float(model.config.n_layers)}, "configuration and weights of two models"
+            seen |= values
+        assert writer.poll() is None and seen == {1.0, 2.0}
+    finally:
+        writer.kill()
+        writer.wait()
