@@ -5,11 +5,16 @@
 # %% ../nbs/93_cli.ipynb #commands-code-2
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Optional
+
+# Threads that wait should sleep: spinning ones take the core from whoever has work to do.
+# It has to be said before torch is loaded.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 try:
     import typer
@@ -81,7 +86,8 @@ def format_report(result:ExperimentResult, # of any experiment
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'n_best': '--n-best', 'max_len': '--max-len',
-           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes', 'folder': '--out'}
+           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
+           'folder': '--out'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
