@@ -19,7 +19,7 @@ from .embeddings import LMHead, TokenEmbedding
 from .layers import ACTIVATIONS, NORM_ORDERS, FeedForward
 from .masks import padding_mask, target_mask
 from .multi_head_attention import (KVCache, MultiHeadAttention,
-                                                        head_sizes)
+                                                        cache_capacity, head_sizes)
 from .positions import POSITIONS, InputEmbedding
 
 # %% auto #0
@@ -351,9 +351,10 @@ class EncoderDecoder(nn.Module):
                ) -> tuple[Tensor, DecoderCache]: # logits B V of the token after BOS
         "Encode the source and decode BOS."
         bos = torch.full((len(src), 1), first_token(self.config, bos_id), device=src.device)
+        layers = self.decoder.layers
+        capacity = cache_capacity(layers, len(src), max_len, beam_size)
         self.tgt_embed.positions.reserve(max_len)
-        capacity, encoded = 1 + beam_size*(max_len - 1), self.encode(src)
-        cache = init_cache(self.decoder.layers, len(src), capacity, *encoded, static)
+        cache = init_cache(layers, len(src), capacity, *self.encode(src), static)
         return self.decode_step(bos, cache)[:, 0], cache
 
     @torch.inference_mode()
