@@ -226,7 +226,7 @@ while True:
         writer.wait()
 
 
-def test_bad_command_lines_are_refused_in_words(tmp_path):
+def test_bad_command_lines_are_refused_in_words(tmp_path, monkeypatch):
     "One option with a wrong value, or a nasty one: exit status 0 or 2, an explanation, no traceback, nothing left lying about."
     from typer.testing import CliRunner
 
@@ -242,6 +242,8 @@ def test_bad_command_lines_are_refused_in_words(tmp_path):
         "decode": ["--model", "--beam", "--n-best", "--length-penalty", "--max-len", "--attention"],
     }
     rng = random.Random(3)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # some of these are names of folders
     model = save_model(Transformer(TINY), tmp_path / "model")
     for n in range(tries("bad command lines")):
         command, name = rng.choice([(command, name) for command, names in options.items() for name in names])
