@@ -18,7 +18,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .config import argument_error, check_sizes, uncompiled
+from .config import (
+    argument_error, check_memory, check_sizes, uncompiled)
 from .folders import read_folder, write_folder
 
 # %% auto #0
@@ -117,6 +118,9 @@ def build_from(config, # of the model
             raise argument_error(name, value, f'at most {largest:,}, the number of weights')
     with torch.device('meta'): plan = model_class(config)
     check_weights(plan, weights)
+    tensors = [*plan.parameters(), *plan.buffers()] # tables of positions as well
+    check_memory(sum(t.numel() * t.element_size() for t in tensors), 'the model',
+                 configuration=config.to_dict())
     types = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     model = model_class(config).to(types.pop() if len(types) == 1 else torch.float32)
     # strict: names of shared tensors are stored once, and checked above

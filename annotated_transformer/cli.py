@@ -5,11 +5,16 @@
 # %% ../nbs/93_cli.ipynb #commands-code-2
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Optional
+
+# Threads that wait should sleep: spinning ones take the core from whoever has work to do.
+# It has to be said before torch is loaded.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 try:
     import typer
@@ -56,13 +61,15 @@ class Stopped(KeyboardInterrupt):
         super().__init__(signal.Signals(number).name)
 
 def main():
-    "What the installed command `annotated-transformer` runs."
+    "What `annotated-transformer` runs, and `python -m annotated_transformer`."
+    for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
+        if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
     def stop(number, frame): raise Stopped(number, frame)
     for name in ('SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, stop)
-    app()
+    app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #report
 def format_report(result:ExperimentResult, # of any experiment
@@ -81,7 +88,8 @@ def format_report(result:ExperimentResult, # of any experiment
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'n_best': '--n-best', 'max_len': '--max-len',
-           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes', 'folder': '--out'}
+           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
+           'folder': '--out'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -133,6 +141,7 @@ def run_experiment(
     try:
         config = config_class.preset(preset, **given)
         pick_device(device)
+        if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
         # no bar in a file or pipe
         result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
                               minutes, device=device, progress=sys.stderr.isatty())
@@ -143,8 +152,7 @@ def run_experiment(
     except (OSError, NotFinite, MemoryError) as error:
         say_how_to_go_on(folder, f'failed: {error}', 1)
     typer.echo(format_report(result, experiment.format_example))
-    files = sorted(file.name for file in folder.iterdir())
-    typer.echo(f'written to {folder}: {", ".join(files)}')
+    typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
@@ -282,7 +290,8 @@ def parse_ids(text:str, # numbers, separated by spaces
     words = text.split()
     if not words: raise argument_error('sequence', text, expected)
     for word in words:
-        if not word.isdecimal() or not FIRST_SYMBOL <= int(word) < vocab_size:
+        number = int(word) if word.isdecimal() and len(word) < 20 else -1 # not 5,000 digits
+        if not FIRST_SYMBOL <= number < vocab_size:
             raise argument_error('symbol', word, expected)
     return [int(word) for word in words]
 

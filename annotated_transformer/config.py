@@ -5,20 +5,28 @@
 # %% ../nbs/90_config.ipynb #configuration-and-clear-refusals-code-2
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 
 # %% auto #0
-__all__ = ['argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_choice', 'check_width', 'SpecialTokens',
-           'uncompiled', 'Config']
+__all__ = ['LONGEST', 'argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_numbers', 'check_flags',
+           'check_choice', 'check_width', 'available_memory', 'format_bytes', 'check_memory', 'model_bytes',
+           'SpecialTokens', 'check_ids', 'printable', 'uncompiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
+LONGEST = 400 # characters of a refused value that a message shows
+
 def argument_error(name:str, # argument or option that is wrong
                    given, # what came
                    expected:str, # what would have been right, in words
                   ) -> ValueError: # to be raised by the caller
     "The error for a bad argument, in the one form that the whole library uses."
-    return ValueError(f'{name}: got {given!r}, expected {expected}')
+    try: shown = repr(given)
+    except ValueError: shown = 'a number too long to write' # Python stops at 4,300 digits
+    if len(shown) > LONGEST: shown = f'{shown[:LONGEST//2]} ... {shown[-LONGEST//2:]}'
+    return ValueError(f'{name}: got {shown}, expected {expected}')
 
 # %% ../nbs/90_config.ipynb #check-sizes
 def check_sizes(**sizes:int): # name=value pairs, each a whole number >= 1
@@ -40,6 +48,23 @@ def check_seed(seed:int): # in [0, 2**63)
     "Refuse what cannot seed a generator of random numbers."
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise argument_error('seed', seed, 'a whole number from 0 to 2**63 - 1')
+
+# %% ../nbs/90_config.ipynb #check-numbers
+def check_numbers(
+    expected:str, # what would be right, in words
+    right:Callable[[float], bool], # a finite number -> whether it will do
+    **numbers:float, # name=value pairs
+):
+    "Refuse what is no finite number, and any number that is not `right`."
+    for name, given in numbers.items():
+        number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        if not number or not abs(given) < float('inf') or not right(given):
+            raise argument_error(name, given, expected)
+
+def check_flags(**flags:bool): # name=value pairs, each True or False
+    "Refuse any flag that is neither True nor False."
+    for name, given in flags.items():
+        if not isinstance(given, bool): raise argument_error(name, given, 'True or False')
 
 # %% ../nbs/90_config.ipynb #check-choice
 def check_choice(name:str, # what is being chosen
@@ -63,6 +88,67 @@ def check_width(name:str, # the argument
         raise argument_error(name, tuple(tensor.shape),
                              f'a last axis of {width_name} = {width}')
 
+# %% ../nbs/90_config.ipynb #available-memory
+def available_memory(device='cpu', # torch.device or its name
+                    ) -> int: # bytes; 2**62 where nothing is known
+    "Memory that tensors on a device can still take."
+    if limit := os.environ.get('ANNOTATED_TRANSFORMER_MEMORY'): return int(limit)
+    device_type = str(device).partition(':')[0]
+    if device_type == 'cuda':
+        import torch # only here: this module loads without it
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
+    sizes = [2**62]
+    names = getattr(os, 'sysconf_names', ()) # none on Windows
+    if device_type == 'cpu' and 'SC_PHYS_PAGES' in names:
+        sizes.append(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
+        for path, word in {'/proc/meminfo': 'MemAvailable:',
+                           '/sys/fs/cgroup/memory.max': ''}.items():
+            try: text = open(path).read()
+            except OSError: continue
+            number = text[text.find(word) + len(word):].split()[:1]
+            if number and number[0].isdecimal(): # 'max' is no limit
+                sizes.append(int(number[0]) * (1024 if word else 1))
+    return min(sizes)
+
+# %% ../nbs/90_config.ipynb #check-memory
+def format_bytes(n:int, # bytes
+                ) -> str: # with a decimal unit
+    "A number of bytes, rounded."
+    for unit in ('bytes', 'kB', 'MB', 'GB', 'TB', 'PB'):
+        if n < 1000: return f'{n:.3g} {unit}'
+        n = n / 1000 if n < 10**300 else 10**297
+    return f'{n:.3g} EB'
+
+def check_memory(n_bytes:int, # estimate of what is about to be taken
+                 what:str, # for, in words
+                 device='cpu', # torch.device or its name
+                 **sizes:int, # name=value pairs, the arguments that made it so much
+                ):
+    "Raise `ValueError` if an estimate exceeds the memory that is available."
+    if n_bytes < 2**28 or n_bytes <= (available := available_memory(device)): return
+    given = [*sizes.values()]
+    raise argument_error(', '.join(sizes), given[0] if len(given) == 1 else tuple(given),
+                         f'less: {what} would take {format_bytes(n_bytes)}, and '
+                         f'{format_bytes(available)} of memory are available')
+
+# %% ../nbs/90_config.ipynb #model-bytes
+def model_bytes(model_class, # called with a configuration, as `Transformer` is
+                config, # with `n_layers`, the number of layers of each stack
+               ) -> int: # bytes of parameters and buffers, in the default type
+    "Memory that a model would take. Raises `ValueError` for sizes beyond all tensors."
+    import torch # only here: this module loads without it
+    def n_bytes(n_layers):
+        model = model_class(config.replace(n_layers=n_layers))
+        tensors = [*model.parameters(), *model.buffers()]
+        return sum(t.numel() * t.element_size() for t in tensors)
+    try:
+        with torch.device('meta'): one, two = n_bytes(1), n_bytes(2)
+    except (RuntimeError, OverflowError, TypeError) as error: # a number of bytes of 2**63
+        raise argument_error('configuration', config.to_dict(),
+                             'sizes that a tensor can have') from error
+    return one + (config.n_layers - 1)*(two - one)
+
 # %% ../nbs/90_config.ipynb #specialtokens
 @dataclass(frozen=True)
 class SpecialTokens:
@@ -77,6 +163,22 @@ class SpecialTokens:
         "Those of the model's configuration; the defaults where it has no such field."
         config = getattr(model, 'config', None)
         return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
+
+# %% ../nbs/90_config.ipynb #check-ids
+def check_ids(vocab_size:int, # V
+              **ids:int, # name=value pairs, each a whole number in [0, V)
+             ):
+    "Refuse any id that is no row of the embedding."
+    for name, given in ids.items():
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        if not whole or not 0 <= given < vocab_size:
+            raise argument_error(name, given, f'an id from 0 to {vocab_size - 1}')
+
+# %% ../nbs/90_config.ipynb #printable
+def printable(text:str, # from outside: the name of a file or a class
+             ) -> str: # without line breaks and control codes
+    "The text with all characters escaped that are not made to be seen."
+    return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 # %% ../nbs/90_config.ipynb #uncompiled
 def uncompiled(model, # a module

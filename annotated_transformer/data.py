@@ -35,7 +35,10 @@ def pad_sequences(sequences:list, # of lists of ids, of any lengths
         raise argument_error('pad_id', pad_id,
                              'an id, because the sequences differ in length')
     filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
-    return torch.tensor(filled, dtype=torch.long)
+    try: return torch.tensor(filled, dtype=torch.long)
+    except (OverflowError, ValueError, RuntimeError):
+        raise argument_error('ids', max(map(max, filled), key=abs),
+                             'ids below 2**63') from None
 
 def count_targets(targets:Tensor, # *batch, ids or labels
                   pad_id:int|None=PAD, # does not count; None: all count

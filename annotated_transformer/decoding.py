@@ -12,12 +12,13 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor, nn
 
-from .config import SpecialTokens, argument_error, check_sizes
+from .config import (SpecialTokens, argument_error, check_memory,
+                                          check_sizes, uncompiled)
 from .data import EOS, batch_pairs, check_pairs
 
 # %% auto #0
-__all__ = ['Hypotheses', 'Uncached', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate', 'filler',
-           'argmax_token', 'greedy_decode', 'check_default_special_tokens', 'generate_ids']
+__all__ = ['Hypotheses', 'Uncached', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate', 'check_eval_mode',
+           'filler', 'argmax_token', 'greedy_decode', 'check_default_special_tokens', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #hypotheses
 @dataclass(frozen=True)
@@ -39,13 +40,15 @@ class Hypotheses:
         return Hypotheses(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 # %% ../nbs/20_decoding.ipynb #uncached
-class Uncached(nn.Module):
+class Uncached:
     "A model without a cache: next-token logits, recomputed from the whole prefix."
     def __init__(self,
-                 model:nn.Module, # with `encode`, `decode`, `logits`; or ids to logits
+                 model, # with `encode`, `decode`, `logits`; or from ids to logits
                 ):
-        super().__init__()
         self.model, self.config = model, getattr(model, 'config', None)
+
+    @property
+    def training(self) -> bool: return getattr(self.model, 'training', False) # its mode
 
     # B S -> logits B V, `Prefixes`
     def prefill(self, src, max_len, beam_size=1, bos_id=None):
@@ -94,7 +97,9 @@ def max_lengths(src:Tensor, # B S, source ids; or B *, sources of another kind
                 special:SpecialTokens, # PAD is not counted
                ) -> Tensor: # B, tokens with EOS
     "How long answers may be. Raises `ValueError` for an empty source. Source: section 6.1."
-    if max_len is not None: check_sizes(max_len=max_len)
+    if max_len is not None:
+        check_sizes(max_len=max_len)
+        check_memory(8*len(src)*max_len, 'the ids', src.device, max_len=max_len)
     # pictures, of which none is padding
     if max_len is not None and src.ndim > 2 and len(src):
         return torch.full((len(src),), max_len, device=src.device)
@@ -106,13 +111,22 @@ def max_lengths(src:Tensor, # B S, source ids; or B *, sources of another kind
         raise argument_error('src', 'a row of padding', 'at least one token in each row')
     return lengths + 50 if max_len is None else torch.full_like(lengths, max_len)
 
-def next_log_probs(logits:Tensor, # *batch V
+def next_log_probs(logits:Tensor, # B V or B W V
                    special:SpecialTokens, # PAD and BOS are ruled out
-                  ) -> Tensor: # *batch V, nats; -inf for what may not be generated
+                   position:int=0, # of the next token in the answer, for the error
+                   finished:Tensor|None=None, # B or B W, rows that no longer matter
+                  ) -> Tensor: # like the logits, nats; -inf for what may not be generated
     """Log-probabilities of the next token. Raises `ValueError` for logits that are not
     numbers."""
     log_probs = logits.float().log_softmax(-1)
-    if log_probs[..., 0].isnan().any(): raise argument_error('logits', 'nan', 'numbers')
+    bad = log_probs[..., 0].isnan() # one that is no number spoils all of its row
+    if bad.any():
+        if finished is not None: bad = bad & ~finished
+        log_probs = log_probs.nan_to_num(0.0)
+        if bad.any():
+            row = bad.nonzero()[0, 0].item()
+            raise argument_error('logits', 'nan or infinity', 'numbers, for the token at '
+                                 f'position {position} of row {row}')
     # an id can have two purposes
     banned = {special.pad_id, special.bos_id} - {special.eos_id, None}
     log_probs[..., list(banned)] = -math.inf
@@ -127,14 +141,15 @@ def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation 
              special:SpecialTokens|None, # None: those of the model
             ) -> Hypotheses:
     "One token after another, each chosen by `select_token`, until every row has ended."
+    check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits, pad_id = max_lengths(src, max_len, special), filler(special)
     ids = limits.new_full((len(src), int(limits.max())), pad_id)
-    scores, lengths = torch.zeros(len(src), device=src.device), torch.zeros_like(limits)
+    lengths, scores = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.float)
     finished = lengths > 0
     logits, cache = model.prefill(src, ids.shape[1], bos_id=special.bos_id)
     for t in range(ids.shape[1]):
-        log_probs = next_log_probs(logits, special)
+        log_probs = next_log_probs(logits, special, t, finished)
         token = select_token(log_probs)
         scores += gather_beams(log_probs, token[:, None])[:, 0].masked_fill(finished, 0.0)
         ids[:, t] = token = token.masked_fill(finished, pad_id)
@@ -143,6 +158,13 @@ def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation 
         if finished.all(): break
         logits = model.decode_step(token[:, None], cache)[:, 0]
     return Hypotheses(ids[:, :lengths.max()], lengths, scores, scores)
+
+def check_eval_mode(model, # that is to write
+                   ):
+    "Raise `ValueError` for a model in training mode, whose dropout would spoil answers."
+    if getattr(uncompiled(model), 'training', False):
+        raise argument_error('model', 'training mode',
+                             'evaluation mode: call model.eval() first')
 
 def filler(special:SpecialTokens) -> int: # PAD, or what can stand for it
     "The id that fills up finished rows."
@@ -173,18 +195,19 @@ def check_default_special_tokens(model, # whose configuration may name special i
                              f'the default ones, {SpecialTokens()}')
 
 def generate_ids(
-    model:nn.Module, # an encoder-decoder
+    model:nn.Module, # an encoder-decoder, in evaluation mode
     sources:list, # of lists of ids, without special tokens
     max_len:int|None=None, # tokens at the most, with EOS; None: each source's length + 51
     batch_size:int=500, # sources decoded together
     decode:Callable=greedy_decode, # or another, with its options, by `partial`
 ) -> list: # of lists of ids, one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
+    check_eval_mode(model)
+    check_default_special_tokens(model)
+    if not len(sources):
+        raise argument_error('sources', sources, 'at least one list of ids')
     pairs = [(source, []) for source in sources]
     check_pairs(pairs) # all of them, before any work is done
-    check_default_special_tokens(model)
-    device, mode = next(model.parameters()).device, model.training
-    model.eval()
-    try: return [ids for batch in batch_pairs(pairs, batch_size)
-                 for ids in decode(model, batch.src.to(device), max_len).lists()]
-    finally: model.train(mode)
+    device = next(model.parameters()).device
+    return [ids for batch in batch_pairs(pairs, batch_size)
+            for ids in decode(model, batch.src.to(device), max_len).lists()]

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import copy
+import time
+from functools import partial
+from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -14,18 +17,20 @@ from torch.nn import functional as F
 from .config import argument_error
 
 # %% auto #0
-__all__ = ['SkinnyWeight', 'skinny_linear', 'prepare_for_decoding', 'Compiled']
+__all__ = ['MIN_SPEEDUP', 'SkinnyWeight', 'row_class', 'skinny_linear', 'linear_weights', 'clock', 'speedup', 'measure_products',
+           'prepare_for_decoding', 'refuse_training', 'Compiled']
 
 # %% ../nbs/70_fast_linear.ipynb #fewrows
 class SkinnyWeight(Tensor):
     "A matrix of weights that knows a faster product with few rows. For inference on a CPU."
     @classmethod
     def of(cls, weight:Tensor, # out in, shared and not copied
+           faster:frozenset=frozenset([1, 4, 32]), # for which `row_class` it is
           ) -> SkinnyWeight: # with the same numbers
         new = weight.detach().as_subclass(cls)
         pack = (weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available()
                 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        new.packed = None
+        new.faster, new.packed = faster, None
         # a copy
         if pack: new.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
         new.slices = {} # rows that were asked for, made once
@@ -33,63 +38,134 @@ class SkinnyWeight(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in (Tensor.data.__set__, Tensor.copy_) and isinstance(args[0], cls):
+            raise argument_error('model', 'a prepared copy',
+                                 'the model itself: convert that, then prepare a new copy')
         with torch._C.DisableTorchFunctionSubclass():
             if func is F.linear: return skinny_linear(*args, **(kwargs or {}))
             if func is not Tensor.__getitem__ or not isinstance(args[1], slice):
                 return func(*args, **(kwargs or {}))
             weight, rows = args
             place = rows.start, rows.stop, rows.step # a slice is no key before Python 3.12
-            if place not in weight.slices: weight.slices[place] = cls.of(weight[rows])
+            if place not in weight.slices:
+                weight.slices[place] = cls.of(weight[rows], weight.faster)
             return weight.slices[place]
 
 # %% ../nbs/70_fast_linear.ipynb #few-rows-linear
+def row_class(n_rows:int, # of a product
+             ) -> int: # 1, 4 or 32
+    "The number of rows that stands for similar ones: 1, 2 to 8, or more."
+    return 1 if n_rows == 1 else 4 if n_rows <= 8 else 32
+
 def skinny_linear(x:Tensor, # *batch in
                   weight:SkinnyWeight, # out in
                   bias:Tensor|None=None, # out
                  ) -> Tensor: # *batch out
-    "`F.linear`, faster."
+    "`F.linear`, faster for the numbers of rows for which the weight says so."
+    n_rows = x.numel() // x.shape[-1]
+    if row_class(n_rows) not in weight.faster: return F.linear(x, weight, bias)
     if weight.packed is not None:
         return torch.ops.mkldnn._linear_pointwise.default(x, weight.packed, bias, 'none',
                                                           [], '')
-    rows = x.flatten(0, -2)
-    n_rows = rows.shape[0]
     if n_rows > 64: return F.linear(x, weight, bias)
+    rows = x.flatten(0, -2)
     # the one goes as two
     if n_rows == 1: out = torch.mm(weight, torch.cat((rows, rows)).t())[:, 0]
     else: out = torch.mm(weight, rows.t()).t().contiguous()
     out = out.contiguous() if bias is None else out + bias
     return out.reshape(*x.shape[:-1], -1)
 
+# %% ../nbs/70_fast_linear.ipynb #measure-products
+def linear_weights(model:nn.Module, # any model
+                  ) -> list: # of parameters out in, each once
+    "The matrices that a model multiplies with by `F.linear`."
+    found = {id(p): p for module in model.modules()
+             if isinstance(module, nn.Linear) or hasattr(module, 'logits')
+             for p in module.parameters(recurse=False) if p.ndim == 2}
+    return [*found.values()]
+
+def clock() -> float: # seconds
+    "Processor time of this thread; real time where the system counts that too coarsely."
+    fine = time.get_clock_info('thread_time').resolution < 1e-6
+    return time.thread_time() if fine else time.perf_counter()
+
+def speedup(weights:list, # of tensors out in, all of one shape
+            n_rows:int, # of the input
+            budget:float=.05, # seconds, after five measurements of each way
+           ) -> float: # above 1: the skinny product is faster
+    "Time of `F.linear` over that of the skinny product, of medians."
+    x = torch.randn(n_rows, weights[0].shape[1]).to(weights[0].dtype)
+    sides = [weights, [SkinnyWeight.of(weight) for weight in weights]]
+    def seconds(side, n_passes):
+        start = clock()
+        for _ in range(n_passes):
+            for weight in side: F.linear(x, weight)
+        return clock() - start
+    once = [seconds(side, 1) for side in (*sides, *sides)] # the first two warm up
+    n_passes, times = 1 + int(2e-4 / max(*once[2:], 1e-6)), ([], [])
+    begin = time.perf_counter()
+    while len(times[1]) < 5 or (len(times[1]) < 31
+                                and time.perf_counter() - begin < budget):
+        for i in (0, 1) if len(times[0]) % 2 else (1, 0): # the order alternates
+            times[i].append(seconds(sides[i], n_passes))
+    return median(times[0]) / median(times[1])
+
+@torch.inference_mode()
+def measure_products(model:nn.Module, # on a CPU; not changed
+                     budget:float=.05, # seconds for a shape and a number of rows
+                    ) -> dict: # (out, in, dtype) -> {row class: speedup, see there}
+    "What skinny products gain on this processor, for each shape of weights."
+    shapes = {}
+    for weight in linear_weights(model):
+        shapes.setdefault((*weight.shape, weight.dtype), []).append(weight.detach())
+    return {shape: {n: speedup(weights[:6], n, budget) for n in (1, 4, 32)}
+            for shape, weights in shapes.items()}
+
 # %% ../nbs/70_fast_linear.ipynb #prepare-for-decoding
+MIN_SPEEDUP = 1.05 # less may be chance, and is not worth another product
+
 def prepare_for_decoding(
     model:nn.Module, # on a CPU; stays as it is
-) -> nn.Module: # a copy in evaluation mode that shares float32 weights
-    """A copy that writes few sequences at a time faster. Not for training; make a new one
-    after that."""
+    speedups:dict|None=None, # of `measure_products`; None: measured now
+) -> nn.Module: # a copy in evaluation mode
+    """A copy that writes few sequences at a time faster, where this processor does. Not for
+    training; make a new one after that."""
     for name, weight in model.named_parameters():
         if weight.device.type != 'cpu':
             raise argument_error(name, weight.device.type, 'a weight on the CPU')
-    instead = {id(p): p for p in model.parameters()}
-    for module in model.modules():
-        # multiplies with `F.linear`
-        if isinstance(module, nn.Linear) or hasattr(module, 'logits'):
-            instead |= {id(p): SkinnyWeight.of(p) for p in module.parameters(recurse=False)
-                        if p.ndim == 2}
-    return copy.deepcopy(model, instead).eval()
+    speedups, instead = measure_products(model) if speedups is None else speedups, {}
+    for weight in linear_weights(model):
+        ratios = speedups.get((*weight.shape, weight.dtype), {})
+        faster = frozenset(n for n, ratio in ratios.items() if ratio >= MIN_SPEEDUP)
+        if faster: instead[id(weight)] = SkinnyWeight.of(weight.detach().clone(), faster)
+    copied = copy.deepcopy(model, instead).eval().requires_grad_(False)
+    copied.train = partial(refuse_training, copied)
+    return copied
+
+def refuse_training(model:nn.Module, # a prepared copy
+                    mode:bool=True, # as for `nn.Module.train`
+                   ) -> nn.Module: # the same, in evaluation mode
+    "Raise `ValueError` for training mode."
+    if not mode: return nn.Module.train(model, False)
+    raise argument_error('model', 'a prepared copy',
+                         'the model itself: train that, then prepare a new copy')
 
 # %% ../nbs/70_fast_linear.ipynb #compiled
-class Compiled(nn.Module):
+class Compiled:
     """A model with a compiled `decode_step`, and a static cache. For models that were not
     prepared."""
     def __init__(self,
             model:nn.Module, # with `prefill` and `decode_step`, in evaluation mode
             mode:str|None=None, # of `torch.compile`; 'reduce-overhead': graphs on a GPU
         ):
-        super().__init__()
         self.model, self.config = model, model.config
         # inference mode has to begin outside
         undecorated = type(model).decode_step.__wrapped__
         self.step = torch.compile(undecorated, mode=mode)
+
+    @property
+    def training(self) -> bool: return self.model.training # its mode
+    def parameters(self): return self.model.parameters()
 
     def prefill(self, src, max_len, beam_size=1, bos_id=None): # B S -> logits B V, cache
         return self.model.prefill(src, max_len, beam_size, bos_id, static=True)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -90,7 +91,7 @@ NORM_ORDERS = {'post': PostNorm, 'pre': PreNorm}
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     'relu': F.relu, # the paper
     'gelu': F.gelu, # BERT, ViT
-    'gelu_tanh': lambda x: F.gelu(x, approximate='tanh'), # GPT-2
+    'gelu_tanh': partial(F.gelu, approximate='tanh'), # GPT-2; a lambda cannot be pickled
     'silu': F.silu, # also called swish
 }
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .config import argument_error, check_probabilities
+from .config import argument_error, check_ids, check_probabilities
 
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'smoothed_loss_floor', 'perplexity', 'count_correct']
@@ -26,8 +26,7 @@ def smoothed_targets(targets:Tensor, # *batch, ids
     """The distribution the model should predict. Source: section 5.4. Differs: nothing is
     given to PAD."""
     check_probabilities(smoothing=smoothing)
-    if pad_id is not None and not 0 <= pad_id < vocab_size:
-        raise argument_error('pad_id', pad_id, f'an id from 0 to {vocab_size - 1}')
+    if pad_id is not None: check_ids(vocab_size, pad_id=pad_id)
     n_others = vocab_size - (pad_id is not None)
     wanted = (1 - smoothing)*F.one_hot(targets, vocab_size).to(dtype) + smoothing/n_others
     if pad_id is None: return wanted
@@ -57,7 +56,9 @@ def cross_entropy(logits:Tensor, # *batch V
                              f'{tuple(logits.shape[:-1])}, a target for each place')
     vocab_size = logits.shape[-1]
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
-    if pad_id is not None: weight[pad_id] = 0
+    if pad_id is not None:
+        check_ids(vocab_size, pad_id=pad_id)
+        weight[pad_id] = 0
     left_out = pad_id is not None # 0 or 1 of the classes
     theirs = smoothing*vocab_size / (vocab_size - left_out*(1 - smoothing))
     loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import partial
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +15,13 @@ from torch.nn import functional as F
 from .attention import (Attention, attention_weights,
                                              check_attention_inputs, fused_attention,
                                              scaled_dot_product_attention)
-from .config import (argument_error, check_probabilities, check_sizes,
-                                          check_width, uncompiled)
+from .config import (argument_error, check_memory,
+                                          check_probabilities, check_sizes, check_width,
+                                          uncompiled)
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'attend', 'MultiHeadAttention', 'KVCache',
-           'record_attention']
+__all__ = ['RECORDINGS', 'split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'attend', 'records_of',
+           'MultiHeadAttention', 'KVCache', 'cache_capacity', 'record_attention']
 
 # %% ../nbs/04_multi_head_attention.ipynb #split-heads
 def split_heads(x:Tensor, # B L H*Dk
@@ -101,6 +102,16 @@ def attend(query:Tensor, # *batch Q Dk
     weights = attention_weights(query, key, mask)
     return F.dropout(weights, dropout) @ value, weights
 
+# %% ../nbs/04_multi_head_attention.ipynb #records-of
+RECORDINGS = ContextVar('RECORDINGS', default=()) # of this thread: (names, records) each
+
+def records_of(module:nn.Module, # an attention
+              ) -> list: # of lists that its weights are appended to
+    "Where the weights of an attention are collected in this thread."
+    if torch.compiler.is_compiling(): return [] # a compiled step has none
+    return [records.setdefault(names[module], [])
+            for names, records in RECORDINGS.get() if module in names]
+
 # %% ../nbs/04_multi_head_attention.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
     """H attention heads, concatenated. Source: 3.2.2. Differs: optional biases, weight
@@ -131,7 +142,10 @@ class MultiHeadAttention(nn.Module):
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: query, (key, value) = query.contiguous(), cache.update(key, value)
         dropout = self.dropout if self.training else 0.0
-        out, w = attend(query, key, value, mask, dropout, self.attention, need_weights)
+        records = records_of(self) # none, except inside `record_attention`
+        out, w = attend(query, key, value, mask, dropout, self.attention,
+                        need_weights or bool(records))
+        for record in records: record.append(w.detach())
         out = self.out_proj(merge_heads(out)) # B Q D
         return (out, w) if need_weights else out
 
@@ -168,23 +182,32 @@ class KVCache:
         if self.static: return self.key, self.value
         return self.key[:, :, :self.length], self.value[:, :, :self.length]
 
+# %% ../nbs/04_multi_head_attention.ipynb #cache-capacity
+def cache_capacity(layers:nn.ModuleList, # of a stack, with `self_attention` in each
+                   batch:int, # B
+                   max_len:int, # tokens that will be decoded at the most
+                   beam_size:int=1, # hypotheses of each row
+                   n_prompt:int=1, # tokens before those: BOS, or a prompt
+                  ) -> int: # tokens of a row, those of all hypotheses together
+    "Tokens that a `KVCache` has to hold. Raises `ValueError` if memory cannot hold them."
+    capacity = n_prompt + beam_size*(max_len - 1)
+    p = layers[0].self_attention.qkv_proj
+    n_bytes = len(layers)*p.n_heads*(p.d_k + p.d_v)*p.weight.element_size() # of a token
+    if beam_size > 1: n_bytes += beam_size # each hypothesis has a mask of all tokens
+    given = dict(max_len=max_len) | (dict(beam_size=beam_size) if beam_size > 1 else {})
+    check_memory(batch*capacity*n_bytes, 'the cache of keys and values', p.weight.device,
+                 **given)
+    return capacity
+
 # %% ../nbs/04_multi_head_attention.ipynb #record-attention
 @contextmanager
 def record_attention(model:nn.Module, # any module with `MultiHeadAttention` inside
                     ): # yields a dict: name of a module -> list of B H Q K, one per call
-    """Collect the weights of every attention run inside the `with` block; nothing stays on
-    the model."""
-    records, handles, asked = {}, [], []
-    def ask(module, args, kwargs):
-        asked.append(kwargs.get('need_weights', False)) # by the caller
-        return args, {**kwargs, 'need_weights': True}
-    def keep(name, module, args, output):
-        records.setdefault(name, []).append(output[1].detach())
-        return output if asked.pop() else output[0]
-    for name, module in uncompiled(model).named_modules():
-        if isinstance(module, MultiHeadAttention):
-            handles.append(module.register_forward_pre_hook(ask, with_kwargs=True))
-            handles.append(module.register_forward_hook(partial(keep, name)))
+    """Collect the weights of every attention that this thread runs inside the `with` block;
+    the model stays as it is."""
+    names = {module: name for name, module in uncompiled(model).named_modules()
+             if isinstance(module, MultiHeadAttention)}
+    records = {}
+    token = RECORDINGS.set((*RECORDINGS.get(), (names, records)))
     try: yield records
-    finally:
-        for handle in handles: handle.remove()
+    finally: RECORDINGS.reset(token)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from .config import argument_error, check_sizes
+from .config import argument_error, check_numbers, check_sizes
 
 # %% auto #0
 __all__ = ['BETAS', 'EPSILON', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup', 'set_learning_rate',
@@ -39,9 +39,8 @@ def build_optimizer(model:nn.Module, # what is to be trained
                     weight_decay:float=0.0, # per step and learning rate, on matrices only
                    ) -> torch.optim.Optimizer:
     "Adam with the paper's constants, fused; with weight decay, AdamW. Source: section 5.3."
-    if not lr > 0: raise argument_error('lr', lr, 'a number above 0')
-    if not weight_decay >= 0:
-        raise argument_error('weight_decay', weight_decay, 'a number of at least 0')
+    check_numbers('a number above 0', lambda x: x > 0, lr=lr)
+    check_numbers('a number of at least 0', lambda x: x >= 0, weight_decay=weight_decay)
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
         raise argument_error('model', type(model).__name__,

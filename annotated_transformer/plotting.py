@@ -15,9 +15,11 @@ except ImportError as error:
     raise ImportError('annotated_transformer.plotting draws with matplotlib, '
                       'which is missing: pip install matplotlib') from error
 
+from .config import printable
+
 # %% auto #0
-__all__ = ['OVERLAY_CMAP', 'Picture', 'panels', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars',
-           'block_diagram', 'attention_lines', 'overlays', 'tree']
+__all__ = ['OVERLAY_CMAP', 'Picture', 'panels', 'plain_text', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms',
+           'bars', 'block_diagram', 'attention_lines', 'overlays', 'tree']
 
 # %% ../nbs/91_plotting.ipynb #picture
 class Picture(Figure):
@@ -45,6 +47,13 @@ def panels(count:int, # number of axes, >= 1
     picture = Picture(figsize=(columns*size[0], rows*size[1]), layout='constrained')
     return picture, [picture.add_subplot(rows, columns, i+1) for i in range(count)]
 
+# %% ../nbs/91_plotting.ipynb #plain-text
+def plain_text(text, # a name, a token, a number; lines are kept
+              ) -> str:
+    "Text that matplotlib draws as it is: no formulas, and nothing that has no shape."
+    lines = str(text).split('\n')
+    return '\n'.join(printable(line).replace('$', r'\$') for line in lines)
+
 # %% ../nbs/91_plotting.ipynb #label-axis
 def label_axis(axis, # a matplotlib axis: ax.xaxis or ax.yaxis
                labels, # one per tick, or None for plain numbers
@@ -54,8 +63,8 @@ def label_axis(axis, # a matplotlib axis: ax.xaxis or ax.yaxis
     "Write `labels` along one axis, leaving some out where there are too many."
     if labels is None: return
     step = -(-len(labels) // limit)
-    axis.set_ticks(range(0, len(labels), step), [str(label) for label in labels][::step],
-                   **text)
+    axis.set_ticks(range(0, len(labels), step),
+                   [plain_text(label) for label in labels][::step], **text)
 
 # %% ../nbs/91_plotting.ipynb #numbers-of
 def numbers_of(matrix, # a tensor, an array, or lists already
@@ -83,7 +92,7 @@ def heatmaps(maps:dict, # title -> matrix, rows by columns
     for ax, (title, matrix) in zip(axes, values.items()):
         image = ax.imshow(matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto',
                           interpolation='nearest')
-        ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        ax.set(title=plain_text(title), xlabel=xlabel, ylabel=ylabel)
         for axis, labels, inches, text in ((ax.xaxis, cols, width, dict(rotation=90)),
                                            (ax.yaxis, rows, height, {})):
             label_axis(axis, of(labels, title), max(1, int(7*(inches - .8))), fontsize=8,
@@ -106,9 +115,9 @@ def curves(series:dict, # name -> values, or name -> (positions, values)
     ax = ax or picture.axes[0]
     for name, values in series.items():
         xs, ys = values if isinstance(values, tuple) else (range(len(values)), values)
-        ax.plot([float(x) for x in xs], [float(y) for y in ys], label=name,
+        ax.plot([float(x) for x in xs], [float(y) for y in ys], label=plain_text(name),
                 marker=marker, markersize=4)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=plain_text(title))
     if logx: ax.set_xscale('log')
     if logy: ax.set_yscale('log')
     ax.grid(alpha=.3)
@@ -130,8 +139,8 @@ def histograms(samples:dict, # name -> numbers, any shape
     for name, values in flat.items():
         ax.hist(values, bins=bins, range=(low, high), density=True, histtype='step',
                 linewidth=1.5,
-                label=name)
-    ax.set(xlabel=xlabel, ylabel='density', title=title)
+                label=plain_text(name))
+    ax.set(xlabel=xlabel, ylabel='density', title=plain_text(title))
     ax.legend()
     return picture
 
@@ -147,9 +156,11 @@ def bars(groups:dict, # member -> its values, one for each label
     width = .8/len(groups)
     for i, (member, values) in enumerate(groups.items()):
         places = [x + i*width for x in range(len(labels))]
-        ax.bar(places, [float(v) for v in values], width, label=member, align='edge')
-    ax.set(ylabel=ylabel, title=title)
-    ax.set_xticks([x + .4 for x in range(len(labels))], [str(label) for label in labels])
+        ax.bar(places, [float(v) for v in values], width, label=plain_text(member),
+               align='edge')
+    ax.set(ylabel=ylabel, title=plain_text(title))
+    ax.set_xticks([x + .4 for x in range(len(labels))],
+                  [plain_text(label) for label in labels])
     if len(groups) > 1: # beside the bars, never over them
         ax.legend(loc='upper left', bbox_to_anchor=(1, 1))
     return picture
@@ -167,9 +178,10 @@ def block_diagram(
     ax = picture.add_subplot(xlim=(0, len(columns)), ylim=(-.5, tallest + .5))
     kinds = list(dict.fromkeys(kind for boxes in columns.values() for _, kind in boxes))
     for x, (title, boxes) in enumerate(columns.items()):
-        ax.text(x + .5, len(boxes), title, ha='center', va='center', weight='bold')
+        ax.text(x + .5, len(boxes), plain_text(title), ha='center', va='center',
+                weight='bold')
         for y, (label, kind) in enumerate(boxes):
-            ax.text(x + .5, y, f'{label:^34}', ha='center', va='center',
+            ax.text(x + .5, y, plain_text(f'{label:^34}'), ha='center', va='center',
                     fontsize=8, family='monospace',
                     bbox=dict(boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}',
                               alpha=.3))
@@ -204,8 +216,8 @@ def attention_lines(panels_of:dict, # title -> list of maps, Q K, weights from 0
                                 alpha=min(1, weight), linewidth=2.5)
         for labels, x, side in ((queries, -.04, 'right'), (keys, 1.04, 'left')):
             for y, label in enumerate(labels):
-                ax.text(x, y, str(label), ha=side, va='center', fontsize=9)
-        ax.set(title=title, xlim=(-.3, 1.3), ylim=(longest - .5, -.5))
+                ax.text(x, y, plain_text(label), ha=side, va='center', fontsize=9)
+        ax.set(title=plain_text(title), xlim=(-.3, 1.3), ylim=(longest - .5, -.5))
         ax.axis('off')
     return picture
 
@@ -229,7 +241,7 @@ def overlays(
         below = numbers_of(below)
         place = dict(extent=(0, len(below[0]), len(below), 0), interpolation='nearest')
         ax.imshow(below, cmap='Greys', vmin=0, vmax=1, **place)
-        ax.set(title=title, xticks=[], yticks=[])
+        ax.set(title=plain_text(title), xticks=[], yticks=[])
         if title in weights:
             veil = ax.imshow(weights[title], cmap=OVERLAY_CMAP, vmin=low, vmax=high,
                              **place)
@@ -262,8 +274,8 @@ def tree(labels:dict, # path, a tuple of steps from the root () -> label
         color, width = ('black', 1.6) if path in bold else ('darkgrey', .8)
         if path: ax.plot([len(path) - 1, len(path)], [height[path[:-1]], height[path]],
                          color=color, linewidth=width, zorder=1)
-        ax.text(len(path), height[path], labels[path], ha='center', va='center', fontsize=9,
-                color=color,
+        ax.text(len(path), height[path], plain_text(labels[path]), ha='center', va='center',
+                fontsize=9, color=color,
                 bbox=dict(boxstyle='round', facecolor='white', edgecolor=color))
     ax.axis('off')
     return picture

@@ -5,14 +5,16 @@
 # %% ../nbs/07_positions.ipynb #positions-code-2
 from __future__ import annotations
 
+from threading import Lock
+
 import torch
 from torch import Tensor, nn
 
-from .config import argument_error
+from .config import argument_error, check_memory
 from .embeddings import TokenEmbedding
 
 # %% auto #0
-__all__ = ['POSITIONS', 'inv_freq', 'sinusoids', 'PositionalEncoding', 'SinusoidalPositionalEncoding',
+__all__ = ['GROWING', 'POSITIONS', 'inv_freq', 'sinusoids', 'PositionalEncoding', 'SinusoidalPositionalEncoding',
            'LearnedPositionalEmbedding', 'RotaryEmbedding', 'InputEmbedding']
 
 # %% ../nbs/07_positions.ipynb #frequencies
@@ -27,11 +29,14 @@ def inv_freq(width:int, # number of components, even
 # %% ../nbs/07_positions.ipynb #sinusoids-3
 def sinusoids(length:int, # positions 0 ... length-1
               d_model:int, # D, even
+              dtype:torch.dtype|None=None, # of the result; None: torch's default
              ) -> Tensor: # length D
     "The table of sinusoidal positions. Source: section 3.5."
+    check_memory(32*length*d_model, 'the table of positions', torch.get_default_device(),
+                 length=length, d_model=d_model)
     angles = torch.outer(torch.arange(length, dtype=torch.float64), inv_freq(d_model))
-    # interleaved
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
+    pairs = torch.stack([angles.sin(), angles.cos()], dim=-1) # length D/2 2
+    return pairs.flatten(1).to(dtype or torch.get_default_dtype()) # interleaved
 
 # %% ../nbs/07_positions.ipynb #nopositions
 class PositionalEncoding(nn.Module):
@@ -53,6 +58,8 @@ class PositionalEncoding(nn.Module):
         "Be ready for `length` positions. Raises `ValueError` where a scheme cannot."
 
 # %% ../nbs/07_positions.ipynb #sinusoidalpositions
+GROWING = Lock() # threads that share a model must not replace a longer table by a shorter
+
 class SinusoidalPositionalEncoding(PositionalEncoding):
     "Add sines and cosines of the position. Source: section 3.5."
     def __init__(self,
@@ -75,8 +82,10 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
 
     def reserve(self, length:int): # positions; the table grows where it is shorter
         if length <= len(self.table): return
-        with torch.inference_mode(False): # a buffer that training can use as well
-            self.table = sinusoids(length, self.table.shape[1]).to(self.table)
+        with GROWING, torch.inference_mode(False): # a buffer that training can use as well
+            if length <= len(self.table): return # another thread was here
+            table = sinusoids(length, self.table.shape[1], self.table.dtype)
+            self.table = table.to(self.table.device)
 
 # %% ../nbs/07_positions.ipynb #learnedpositions
 class LearnedPositionalEmbedding(PositionalEncoding):
@@ -87,6 +96,8 @@ class LearnedPositionalEmbedding(PositionalEncoding):
                  d_k:int, # not used
                 ):
         super().__init__(d_model, max_len, d_k)
+        check_memory(8*max_len*d_model, 'the learned positions', torch.get_default_device(),
+                     max_len=max_len, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
 
     def add(self, x:Tensor, # B L D

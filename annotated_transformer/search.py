@@ -11,13 +11,14 @@ from dataclasses import fields
 import torch
 from torch import Tensor, nn
 
-from .config import SpecialTokens, argument_error, check_sizes
-from .decoding import (Hypotheses, filler, gather_beams, max_lengths,
-                                            next_log_probs)
+from .config import (SpecialTokens, argument_error, check_memory,
+                                          check_sizes)
+from .decoding import (Hypotheses, check_eval_mode, filler,
+                                            gather_beams, max_lengths, next_log_probs)
 
 # %% auto #0
 __all__ = ['gnmt_length_penalty', 'expand_beams', 'mask_out', 'top_beams', 'concat_beams', 'is_done', 'check_beam', 'init_beams',
-           'trim_padding', 'beam_search']
+           'first_logits', 'trim_padding', 'beam_search']
 
 # %% ../nbs/22_search.ipynb #gnmt-length-penalty
 def gnmt_length_penalty(lengths:Tensor, # tokens with EOS
@@ -25,7 +26,7 @@ def gnmt_length_penalty(lengths:Tensor, # tokens with EOS
                        ) -> Tensor: # what divides a log-probability
     """The length penalty of GNMT. Source: Wu et al. 2016, equation 14, and the paper's
     section 6.1."""
-    return ((5 + lengths) / 6)**alpha
+    return ((5 + lengths).float() / 6)**alpha
 
 # %% ../nbs/22_search.ipynb #expand-beams
 def expand_beams(
@@ -100,10 +101,21 @@ def init_beams(limits:Tensor, # B 1, tokens
               ) -> tuple[Hypotheses, Hypotheses]: # alive B 1 and finished B W
     "What a search starts with: one empty hypothesis, and no finished one."
     shape = len(limits), beam_size, int(limits.max())
-    zeros = torch.zeros(shape[:2], device=limits.device)
+    check_memory(4*8*math.prod(shape), 'the ids of alive, new and finished hypotheses',
+                 limits.device, max_len=shape[2], beam_size=beam_size)
+    zeros = limits.new_zeros(shape[:2], dtype=torch.float)
     empty = Hypotheses(limits.new_full(shape, filler(special)), limits.new_zeros(shape[:2]),
                        zeros, zeros)
     return empty[:, :1], mask_out(empty, torch.ones_like(zeros, dtype=torch.bool))
+
+def first_logits(logits:Tensor, # B V, of the first token
+                 beam_size:int, # W, hypotheses of the steps to come
+                ) -> Tensor: # B 1 V: of the one empty hypothesis
+    """Logits of the first step. Raises `ValueError` if memory cannot hold those of later
+    steps."""
+    check_memory(3*4*beam_size*logits.numel(), 'the log-probabilities of a step',
+                 logits.device, beam_size=beam_size)
+    return logits[:, None]
 
 def trim_padding(
     beams:Hypotheses, # B or B N
@@ -127,13 +139,14 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
                ) -> Hypotheses: # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best)
+    check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits = max_lengths(src, max_len, special)[:, None]
     alive, finished = init_beams(limits, beam_size, special)
     logits, cache = model.prefill(src, alive.ids.shape[2], beam_size, special.bos_id)
-    logits = logits[:, None] # B 1 V: of one hypothesis
+    logits = first_logits(logits, beam_size)
     for t in range(alive.ids.shape[2]):
-        candidates, beam_idx = expand_beams(alive, next_log_probs(logits, special),
+        candidates, beam_idx = expand_beams(alive, next_log_probs(logits, special, t),
                                             2*beam_size, length_penalty)
         ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
@@ -141,9 +154,8 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
         finished, _ = top_beams(finished, finished.scores, beam_size)
         alive = mask_out(candidates, ends)
         alive, best = top_beams(alive, alive.log_probs, beam_size)
-        done = is_done(alive, finished, limits, n_best or 1, length_penalty)
-        alive = mask_out(alive, done)
-        if alive.log_probs.isneginf().all(): break
+        over = is_done(alive, finished, limits, n_best or 1, length_penalty)
+        if (alive := mask_out(alive, over)).log_probs.isneginf().all(): break
         cache.reorder(gather_beams(beam_idx, best))
         logits = model.decode_step(alive.ids[:, :, t], cache)
     return trim_padding(finished[:, 0] if n_best is None else finished[:, :n_best], special)

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import (Config, argument_error, check_choice,
-                                          check_probabilities, check_sizes)
+from .config import (
+    Config, argument_error, check_choice, check_flags, check_ids, check_numbers,
+    check_probabilities, check_sizes)
 from .embeddings import LMHead, TokenEmbedding
 from .layers import ACTIVATIONS, NORM_ORDERS, FeedForward
 from .masks import padding_mask, target_mask
 from .multi_head_attention import (KVCache, MultiHeadAttention,
-                                                        head_sizes)
+                                                        cache_capacity, head_sizes)
 from .positions import POSITIONS, InputEmbedding
 
 # %% auto #0
@@ -238,8 +239,8 @@ def check_stack_config(config:StackConfig, # to be checked
     check_probabilities(**{name: getattr(config, name) for name in probabilities})
     check_choice('norm', config.norm, NORM_ORDERS)
     check_choice('activation', config.activation, ACTIVATIONS)
-    if not 0 < config.norm_eps < 1:
-        raise argument_error('norm_eps', config.norm_eps, 'a number between 0 and 1')
+    check_flags(attention_bias=config.attention_bias)
+    check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=config.norm_eps)
 
 def check_transformer_config(config:TransformerConfig, # to be checked
                             ):
@@ -248,11 +249,10 @@ def check_transformer_config(config:TransformerConfig, # to be checked
     check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)
     if config.tgt_vocab_size is not None: check_sizes(tgt_vocab_size=config.tgt_vocab_size)
     check_choice('positions', config.positions, POSITIONS)
+    check_flags(tie_weights=config.tie_weights, output_bias=config.output_bias)
     special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
     smallest = min(config.vocab_size, config.tgt_vocab_size or config.vocab_size)
-    for name, given in special.items():
-        if not 0 <= given < smallest:
-            raise argument_error(name, given, f'an id from 0 to {smallest - 1}')
+    check_ids(smallest, **special)
     if len(set(special.values())) < 3:
         raise argument_error('special tokens', special, 'three different ids')
 
@@ -351,9 +351,10 @@ class EncoderDecoder(nn.Module):
                ) -> tuple[Tensor, DecoderCache]: # logits B V of the token after BOS
         "Encode the source and decode BOS."
         bos = torch.full((len(src), 1), first_token(self.config, bos_id), device=src.device)
+        layers = self.decoder.layers
+        capacity = cache_capacity(layers, len(src), max_len, beam_size)
         self.tgt_embed.positions.reserve(max_len)
-        capacity, encoded = 1 + beam_size*(max_len - 1), self.encode(src)
-        cache = init_cache(self.decoder.layers, len(src), capacity, *encoded, static)
+        cache = init_cache(layers, len(src), capacity, *self.encode(src), static)
         return self.decode_step(bos, cache)[:, 0], cache
 
     @torch.inference_mode()

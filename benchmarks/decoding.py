@@ -5,7 +5,8 @@
 All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
 anything is timed, the sides in float32 (prepared, uncached, Hugging Face) write 24 tokens for two sources and have to
 agree; bfloat16 is not compared. Numbers are tokens a second, medians over the rounds; ratios above 1 mean that ours is
-faster. On a CPU ours is prepared (`prepare_for_decoding`), and "ours plain" is not. Uncached decoding is timed at evenly
+faster. On a CPU ours is prepared (`prepare_for_decoding`, as a short measurement on this processor says; the result keeps
+it), and "ours plain" is not. Uncached decoding is timed at evenly
 spaced positions, because whole answers take minutes.
 """
 import copy
@@ -19,7 +20,7 @@ from torch.nn import functional as F
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.decoding import Uncached, greedy_decode
-from annotated_transformer.fast_linear import Compiled, prepare_for_decoding
+from annotated_transformer.fast_linear import Compiled, measure_products, prepare_for_decoding
 from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
@@ -122,8 +123,8 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     )
 
 
-def prepare(device: str, compiled: bool, n_sources: int, **changes) -> tuple[dict, torch.Tensor]:
-    "All sides with the same weights, checked against each other, and sources for them."
+def prepare(device: str, compiled: bool, n_sources: int, **changes) -> tuple[dict, torch.Tensor, dict]:
+    "All sides with the same weights, checked against each other, sources for them, and what skinny products gain."
     torch.manual_seed(SEED)
     config = TransformerConfig(attention_bias=True, **changes) # the base model, with the biases that Marian has
     model = Transformer(config).eval()
@@ -131,17 +132,19 @@ def prepare(device: str, compiled: bool, n_sources: int, **changes) -> tuple[dic
     marian = to_huggingface(model).to(device)
     half = copy.deepcopy(model.to(device)).bfloat16()
     models = {"ours": model, "ours bf16": half}
-    if device == "cpu": models = {"ours plain": model} | {name: prepare_for_decoding(m) for name, m in models.items()}
+    gains = {name: measure_products(m) for name, m in models.items()} if device == "cpu" else {}
+    if gains: models = {"ours plain": model} | {name: prepare_for_decoding(m, gains[name]) for name, m in models.items()}
     if compiled: models |= {"ours compiled": model, "ours bf16 compiled": half}
     models |= {"hugging face": marian, "hugging face bf16": copy.deepcopy(marian).bfloat16(), "uncached": model}
     src = torch.randint(3, config.vocab_size, (n_sources, SOURCE_LENGTH), device=device)
     check(models, src[:2], 24)
-    return models, src
+    products = {f"{n_out} x {n_in} {dtype}": {rows: rounded(ratio) for rows, ratio in ratios.items()} for found in gains.values() for (n_out, n_in, dtype), ratios in found.items()}
+    return models, src, products
 
 
 def main(options):
     results = Results(f"decoding_{options.device}", options)
-    models, src = prepare(options.device, options.compile, max(options.batches))
+    models, src, products = prepare(options.device, options.compile, max(options.batches))
     positions = [by_position(models["ours"], src[:batch], max(options.lengths), options.device, options.rounds) for batch in options.batches]
     for row in positions: print(row, flush=True)
     rows = []
@@ -150,7 +153,7 @@ def main(options):
             for beam in options.beams:
                 rows.append(row := compare(models, src[:batch], length, beam, options.device, options.rounds))
                 print(f"length {length}, batch {batch}, beam {beam}:", row["tokens_per_second"], row["ratios"], flush=True)
-                path = results.save(model="base", source_length=SOURCE_LENGTH, rows=rows, by_position=positions)
+                path = results.save(model="base", source_length=SOURCE_LENGTH, rows=rows, by_position=positions, products=products)
     print("written to", path)
 
 

@@ -120,7 +120,7 @@ def step_time(context: Context, **settings) -> dict:
 def decoding_speed(context: Context, compiled: bool, batch: int, beam: int, length: int, rounds: int, **changes) -> dict:
     "Tokens a second of all sides, and what share of the measured memory rate they reach."
     from decoding import compare, prepare
-    models, src = prepare(context.device, compiled, max(batch, 2), **changes)
+    models, src, _ = prepare(context.device, compiled, max(batch, 2), **changes)
     row = compare(models, src[:batch], length, beam, context.device, rounds)
     if best := context.ceilings.get("copy_gb_per_second"):
         steps = {name: speed / batch for name, speed in row["tokens_per_second"].items() if name in row["bytes_per_step"]}

@@ -57,4 +57,4 @@ def environment() -> dict:
     "As many threads as there are processors for each of pytest's workers; more only get into each other's way."
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     threads = str(max(1, (os.cpu_count() or 1) // workers))
-    return {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -5,6 +5,7 @@ unless their flag is named in `--flags`: what a slow or GPU cell once printed st
 """
 import argparse
 import configparser
+import os
 import re
 import time
 from pathlib import Path
@@ -51,6 +52,7 @@ if __name__ == "__main__":
     parser.add_argument("--flags", default="", help="run cells with these flags too, such as slow,cuda")
     options = parser.parse_args()
     skip = skipped_flags(set(options.flags.split(",")))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # of the kernels: a thread that waits must not take the others' core
     for path in options.notebooks or sorted(NBS.glob("[0-9]*.ipynb")):
         start = time.perf_counter()
         run(path, skip)

@@ -2,6 +2,7 @@
 
 import os
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits for the others must not take their core
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
 

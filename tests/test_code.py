@@ -39,8 +39,9 @@ def test_no_free_or_unused_names(folder):
     paths = [ROOT / path for path in repository() if path.parts[0] == folder and path.suffix == ".py"]
     if not paths:
         pytest.skip(f"there is no Python in {folder}/")
-    ruff = f"{sys.executable} -m ruff check --isolated --no-cache --output-format concise --select {RULES}".split()
-    done = subprocess.run([*ruff, *paths], cwd=ROOT, capture_output=True, text=True)
+    ruff = [sys.executable, "-m", "ruff"]  # not split from a line: the path of Python may hold a blank
+    words = ["check", "--isolated", "--no-cache", "--output-format", "concise", "--select", RULES]
+    done = subprocess.run([*ruff, *words, *paths], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

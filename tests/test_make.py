@@ -1,11 +1,12 @@
 "The Makefile: complete help, set-up once and no more than needed, clear words where a machine lacks something."
 
+import ast
 import os
 import re
 import shutil
 
 import pytest
-from project import ROOT, make
+from project import ROOT, make, repository
 
 TEXT = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = re.search(r"^\.PHONY: (.+)$", TEXT, re.M)[1].split()
@@ -180,6 +181,19 @@ def test_a_repository_in_a_folder_with_a_blank(place):
     assert (folder / ".venv" / MARK).exists()
     assert make("distclean", folder=folder).returncode == 0
     assert not (folder / ".venv").exists()
+
+
+def test_no_command_line_is_split_at_blanks():
+    "`f'{sys.executable} -m ruff'.split()` breaks a path with a blank in it, and so five tests of a repository in such a folder."
+    places = [path for path in repository() if path.suffix == ".py"]
+    split = [
+        f"{path}:{node.lineno}"
+        for path in places
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split"
+        if isinstance(node.func.value, ast.JoinedStr) and not node.args
+    ]
+    assert places and not split, split
 
 
 def test_paths_are_quoted():

@@ -1,9 +1,11 @@
 "The wheel holds the library and nothing else, and works where it is installed, far from this folder."
 
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from importlib.metadata import Distribution, PathDistribution
@@ -16,7 +18,9 @@ from project import PACKAGE, ROOT, modules, repository, settings
 
 
 def call(*command, cwd):
-    return subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+    "Run a program that finds this library only where it is installed."
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True)
 
 
 def pip(*options, cwd):
@@ -25,12 +29,31 @@ def pip(*options, cwd):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    "Built from a copy of the repository, because setuptools leaves its own files beside setup.py."
-    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def copy(tmp_path_factory):
+    "The repository in another place, because setuptools leaves its own files beside setup.py."
+    copy = tmp_path_factory.mktemp("source")
     for path in repository():
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, copy / path)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def sdist(copy, tmp_path_factory):
+    "The source distribution, unpacked."
+    out = tmp_path_factory.mktemp("sdist")
+    code = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    done = call(sys.executable, "-c", code, out, cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (packed,) = out.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(out, filter="data")
+    return next(path for path in out.iterdir() if path.is_dir())
+
+
+@pytest.fixture(scope="module")
+def wheel(copy, tmp_path_factory):
+    out = tmp_path_factory.mktemp("wheel")
     pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", out, cwd=copy)
     return next(out.glob("*.whl"))
 
@@ -63,6 +86,25 @@ def test_wheel_knows_its_command_and_its_needs(wheel, tmp_path):
     assert scripts == {"annotated-transformer": f"{PACKAGE.name}.cli:main"}
     needs = {Requirement(need).name for need in known.requires if "extra ==" not in need}
     assert needs == {Requirement(need).name for need in settings()["requirements"].split()}
+
+
+def test_sdist_holds_the_whole_repository(sdist):
+    found = {path.relative_to(sdist).as_posix() for path in sdist.rglob("*") if path.is_file()}
+    made = {name for name in found if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    assert found - made == {path.as_posix() for path in repository()}
+
+
+def test_sdist_works_where_it_is_unpacked(sdist, tmp_path):
+    "The library imports, a wheel can be built, and the tests that came with it find their helpers."
+    environment = {**os.environ, "PYTHONPATH": str(sdist)}
+    code = f"import {PACKAGE.name}.cli as cli; print(cli.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(sdist), done.stdout + done.stderr
+    pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", tmp_path, cwd=sdist)
+    assert list(tmp_path.glob("*.whl"))
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_make.py", "-k", "help"]
+    done = subprocess.run(words, cwd=sdist, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_installed_library_imports(installed, tmp_path):

@@ -28,6 +28,7 @@ COUNTS = {  # name -> tries by default, tries with the slow flag
     "flipped bits": (60, 2000),
     "configurations": (40, 1000),
     "reads beside a writer": (40, 1000),
+    "bad command lines": (24, 600),
 }
 TINY = TransformerConfig.preset("tiny", vocab_size=13)
 TRAIN = """
@@ -39,8 +40,20 @@ run_and_save(run_copy_task, config, sys.argv[1], resume=True, every_minutes=1e-4
 """
 
 
+RESULTS = ROOT / "benchmarks" / "results" / "reliability.json"
+
+
 def tries(name: str) -> int:
     return COUNTS[name][SLOW]
+
+
+def record(name: str, held: int):
+    "Of the long runs, what held: the chapter shows it."
+    if SLOW:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        stored[name] = dict(tries=tries(name), held=held, commit=commit, date=time.strftime("%Y-%m-%d"))
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def process(folder: Path, steps: int) -> subprocess.Popen:
@@ -79,6 +92,7 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
     metrics = [json.loads((folder / "metrics.json").read_text()) for folder in (ours, theirs)]
     assert metrics[0]["exact_match"] == metrics[1]["exact_match"] and metrics[0]["steps"] == steps
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == ["killed", "whole"]
+    record("kills", kills)
 
 
 def limited(action, limit: int) -> str:
@@ -157,6 +171,7 @@ def test_flipped_bits_are_found(tmp_path):
             assert all(torch.equal(a, b) for a, b in zip(back.parameters(), model.parameters()))
         file.write_bytes(whole)
     assert found >= 2 * tries("flipped bits") // 3
+    record("flipped bits", n + 1)
     load_model(folder, Transformer)
 
 
@@ -179,6 +194,7 @@ def test_edited_configurations_are_refused_or_fit_the_weights(tmp_path):
         else:
             assert all(a.shape == b.shape for a, b in zip(back.parameters(), model.parameters(), strict=True))
         assert time.process_time() - start < 20, f"{name} = {config[name]} took too long to be judged"
+    record("configurations", tries("configurations"))
 
 
 def test_reads_beside_a_writer_are_of_one_model(tmp_path):
@@ -204,6 +220,40 @@ while True:
             assert values == {float(model.config.n_layers)}, "configuration and weights of two models"
             seen |= values
         assert writer.poll() is None and seen == {1.0, 2.0}
+        record("reads beside a writer", tries("reads beside a writer"))
     finally:
         writer.kill()
         writer.wait()
+
+
+def test_bad_command_lines_are_refused_in_words(tmp_path, monkeypatch):
+    "One option with a wrong value, or a nasty one: exit status 0 or 2, an explanation, no traceback, nothing left lying about."
+    from typer.testing import CliRunner
+
+    from annotated_transformer.cli import app
+
+    nasty = ["", " ", "-1", "0", "1e9", "nan", "inf", "x", "\x1b[31m", "\u2603", "cpu:x", "tiny ", "../..", "/dev/null", "/proc/x", "9" * 400, "None", "True", "[]", "$HOME"]
+    options = {
+        "copy-task": ["--task", "--preset", "--seed", "--steps", "--heldout", "--device", "--out", "--checkpoint-minutes"],
+        "gpt": ["--text", "--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "bert": ["--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "vit": ["--data", "--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "captioning": ["--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "decode": ["--model", "--beam", "--n-best", "--length-penalty", "--max-len", "--attention"],
+    }
+    rng = random.Random(3)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # some of these are names of folders
+    model = save_model(Transformer(TINY), tmp_path / "model")
+    for n in range(tries("bad command lines")):
+        command, name = rng.choice([(command, name) for command, names in options.items() for name in names])
+        value, out = rng.choice(nasty), tmp_path / str(n)
+        usual = ["7 3", "--model", model, "--max-len", "3"] if command == "decode" else ["--steps", "1", "--device", "cpu", "--out", out]
+        usual += ["--heldout", "3"] if command in ("copy-task", "captioning", "gpt") else []
+        said = CliRunner().invoke(app, [command, *map(str, usual), name, value])
+        what = f"{command} {name} {value!r}: {said.output[-300:]}"
+        assert said.exit_code in (0, 2) and (said.exception is None or isinstance(said.exception, SystemExit)), what
+        if said.exit_code == 2:
+            assert "Traceback" not in said.output and "Error: " in said.output and len(said.output) < 3000, what
+            assert not (out.exists() and any(out.iterdir())), what
+    record("bad command lines", n + 1)

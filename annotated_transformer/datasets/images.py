@@ -6,20 +6,23 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..config import argument_error, check_probabilities, check_sizes
+from ..config import (
+    argument_error, check_numbers, check_probabilities, check_sizes, printable)
 from ..data import LabelledBatch
 
 # %% auto #0
-__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'ImageFiles', 'image_folder', 'stratified_split',
-           'random_affine', 'image_batches']
+__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'eight_bits', 'decode_picture', 'ImageFiles',
+           'check_files', 'image_folder', 'stratified_split', 'random_affine', 'image_batches']
 
 # %% ../../nbs/55_datasets.images.ipynb #labelledimages
 @dataclass(frozen=True)
@@ -51,41 +54,95 @@ EXTENSIONS = '.bmp', '.gif', '.jpeg', '.jpg', '.png', '.webp'
 FORMATS = 'BMP', 'GIF', 'JPEG', 'PNG', 'WEBP' # what their content may be
 READABLE = f'a readable {", ".join(FORMATS)}'
 
+def eight_bits(picture, # of Pillow, of any mode
+              ): # of Pillow; 0 to 65,535 became 0 to 255
+    "The picture with grey of 16 bits scaled to 8; others as they are."
+    if not picture.mode.startswith('I'): return picture # I, or I;16 in newer versions
+    scaled = picture.convert('I').point(lambda value: value*(1/257) + .5).convert('L')
+    if 'transparency' in picture.info: # the shade that is to be clear
+        scaled.info['transparency'] = round(picture.info['transparency']/257)
+    return scaled
+
+def decode_picture(path, # of a file, or a file that is open
+                   height:int, # pixels
+                   width:int, # pixels
+                   n_channels:int, # 3 for colours, 1 for grey
+                  ) -> Tensor: # C H W, bytes
+    "A picture as one sees it: upright, on white, cut to the proportions, and resized."
+    from PIL import Image, ImageOps # here, likewise
+    mode, enough = 'RGB' if n_channels == 3 else 'L', 2*max(height, width)
+    with Image.open(path, formats=FORMATS) as file:
+        file.draft(None, (enough, enough)) # a large JPEG: decode a fraction of its pixels
+        file.load() # its errors are not passed over, those of the note are
+        with suppress(Exception): ImageOps.exif_transpose(file, in_place=True)
+        picture = eight_bits(file)
+        clear = picture.mode in ('LA', 'PA', 'RGBA') or 'transparency' in picture.info
+        picture = ImageOps.fit(picture.convert('RGBA' if clear else mode), (width, height))
+    if clear:
+        white = Image.new('RGBA', picture.size, 'white')
+        picture = Image.alpha_composite(white, picture).convert(mode)
+    values = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)
+    return values.view(height, width, -1).permute(2, 0, 1).contiguous()
+
+# %% ../../nbs/55_datasets.images.ipynb #imagefiles-2
 @dataclass(frozen=True)
 class ImageFiles:
-    "Pictures that stay on disk until asked for."
+    "Pictures on disk, decoded when they are first asked for, and kept while there is room."
     paths: list # of files
     height: int # pixels, of what is returned
     width: int # pixels
     n_channels: int # 3 for colours, 1 for grey
+    cache_size: int = 2**31 # of what is kept in memory, bytes
+    kept: dict = field(init=False, repr=False, compare=False,
+                       default_factory=dict) # number -> C H W, bytes
 
     def __getitem__(self, numbers) -> Tensor: # B -> B C H W, from 0 to 1
-        return torch.stack([self.read(self.paths[number]) for number in numbers])
+        return torch.stack([self.read(int(number)) for number in numbers]) / 255
 
-    def read(self, path) -> Tensor: # C H W
+    def room(self) -> int: # the number of pictures that fit
+        return self.cache_size // (self.height*self.width*self.n_channels)
+
+    def read(self, number:int) -> Tensor: # C H W, bytes
         "One picture. Raises `ValueError` that names the file, if it is none."
-        from PIL import Image, ImageOps # here, likewise
-        try:
-            with Image.open(path, formats=FORMATS) as file:
-                picture = ImageOps.fit(file.convert('RGB' if self.n_channels == 3 else 'L'),
-                                       (self.width, self.height))
+        if number in self.kept: return self.kept[number]
+        from PIL import Image # here, likewise
+        path, size = self.paths[number], (self.height, self.width, self.n_channels)
+        try: picture = decode_picture(path, *size)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(path), f'{READABLE} ({error})') from error
-        values = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)
-        return values.view(self.height, self.width, -1).permute(2, 0, 1) / 255
+        if len(self.kept) < self.room(): self.kept[number] = picture
+        return picture
+
+# %% ../../nbs/55_datasets.images.ipynb #check-files
+def check_files(images:ImageFiles, # whose files are looked at
+               ):
+    "Refuse what is no picture by its first bytes; warn where not all fit in memory."
+    from PIL import Image
+    for file in images.paths:
+        if not file.is_file(): # a pipe would be waited for without end
+            raise argument_error('picture', str(file), 'a regular file')
+        try: Image.open(file, formats=FORMATS).close() # reads its first bytes
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            raise argument_error('picture', str(file), READABLE) from error
+    n, size = len(images.paths), images.height*images.width*images.n_channels
+    if n > images.room():
+        needed, kept = (f'{part/2**30:.2g} GiB' for part in (n*size, images.cache_size))
+        warnings.warn(f'{n:,} pictures need {needed} of memory, cache_size is {kept}: '
+                      f'{n - images.room():,} of them are decoded each time they come up')
 
 # %% ../../nbs/55_datasets.images.ipynb #image-folder
 def image_folder(path, # with a subfolder for each class
                  height:int=224, # pixels, of what is read
                  width:int=224, # pixels
                  n_channels:int=3, # 3 for colours, 1 for grey
+                 cache_size:int=2**31, # of decoded pictures kept in memory, bytes
                 ) -> ImageDataset: # classes and files in the order of their names
     "A folder of pictures. Raises `ValueError` that says what is wrong with it."
-    from PIL import Image
     path, expected = Path(
         path), 'a folder with a subfolder of pictures for each of its classes'
     if not path.is_dir(): raise argument_error('path', str(path), expected)
     check_sizes(height=height, width=width)
+    check_numbers('a number of bytes', lambda size: size >= 0, cache_size=cache_size)
     if n_channels not in (1, 3): raise argument_error('n_channels', n_channels, '1 or 3')
     folders = sorted(f for f in path.iterdir() if f.is_dir() and not f.name.startswith('.'))
     if len(folders) < 2: raise argument_error('path', str(path), expected)
@@ -95,15 +152,11 @@ def image_folder(path, # with a subfolder for each class
         if not found:
             raise argument_error('folder', str(folder),
                                  f'files ending in {", ".join(EXTENSIONS)}')
-    paths = [file for found in files for file in found]
-    for file in paths:
-        try: Image.open(file, formats=FORMATS).close() # reads its first bytes
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise argument_error('picture', str(file), READABLE) from error
+    images = ImageFiles(sum(files, []), height, width, n_channels, cache_size)
+    check_files(images)
     labels = torch.tensor([label for label, found in enumerate(files) for _ in found])
-    return ImageDataset(ImageFiles(paths, height, width, n_channels), labels,
-                        [f.name for f in folders],
-                        [str(f.relative_to(path)) for f in paths])
+    return ImageDataset(images, labels, [printable(f.name) for f in folders],
+                        [printable(str(f.relative_to(path))) for f in images.paths])
 
 # %% ../../nbs/55_datasets.images.ipynb #split
 def stratified_split(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..checkpoint import Checkpoints
 from ..config import (
-    SpecialTokens, argument_error, check_probabilities, check_sizes)
+    SpecialTokens, argument_error, check_memory, check_probabilities, check_sizes)
 from ..data import (
     FIRST_SYMBOL, LabelledBatch, check_pairs, pad_sequences)
 from ..datasets.images import (
@@ -83,6 +83,7 @@ def strips(
     if width < max_digits*side:
         raise argument_error('width', width,
                              f'room for {max_digits} digits, {max_digits*side}')
+    check_memory(count * (4*side*width + 1000), 'a list of strips', n_heldout=count)
     while True:
         chosen = [rng.choices(numbers, k=rng.randint(1, max_digits)) for _ in range(count)]
         images = change(data.images[[number for some in chosen for number in some]],

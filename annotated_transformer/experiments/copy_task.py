@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from ..checkpoint import Checkpoints
-from ..config import argument_error, check_choice, check_sizes
+from ..config import (
+    argument_error, check_choice, check_memory, check_sizes)
 from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
 from ..decoding import Hypotheses, generate_ids, greedy_decode
@@ -62,6 +63,9 @@ def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
                   ) -> list: # of (source ids, target ids), all sources different
     """The sequences for the final test. Raises `ValueError` when there are too few
     different ones."""
+    # two lists and a key of Python numbers, small ones of which exist once
+    check_memory(config.n_heldout * (400 + 24*config.max_len), 'held-out pairs',
+                 n_heldout=config.n_heldout)
     different = {}
     for source, target in islice(config.pairs(held_out=True), 20*config.n_heldout):
         different.setdefault(tuple(source), (source, target))

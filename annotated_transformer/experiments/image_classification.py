@@ -8,12 +8,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from ..checkpoint import Checkpoints
-from ..config import argument_error, check_probabilities, check_sizes
+from ..config import (
+    argument_error, check_flags, check_numbers, check_probabilities, check_sizes)
 from ..datasets.images import (
     ImageDataset, digits, image_batches, image_folder, random_affine, stratified_split)
 from .experiment import (
@@ -23,8 +25,8 @@ from ..models.vit import ImageClassifier, ViTConfig, cls_attention
 from ..training import classification_loss, pick_device, train
 
 # %% auto #0
-__all__ = ['ImageClassificationConfig', 'load_images', 'predict', 'accuracies', 'format_example', 'plot',
-           'run_image_classification']
+__all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'check_folder', 'load_images', 'predict', 'accuracies',
+           'format_example', 'plot', 'run_image_classification']
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #vitrunconfig
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class ImageClassificationConfig(ExperimentConfig):
     def __post_init__(self):
         check_sizes(batch_size=self.batch_size)
         check_probabilities(held_out=self.held_out, shift=self.shift, scale=self.scale)
+        check_flags(validation=self.validation)
+        check_numbers('an angle', lambda angle: True, degrees=self.degrees)
+        if not isinstance(self.data, str):
+            raise argument_error('data', self.data, 'the path of a folder, as text')
         if self.data == 'digits' and self.classifier(10).height != 8:
             raise argument_error('data', self.data,
                                  'a folder of pictures; digits are too small')
@@ -58,6 +64,22 @@ class ImageClassificationConfig(ExperimentConfig):
         return ViTConfig.preset(self.model, n_classes=n_classes)
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #load-images
+@dataclass
+class ImageClassificationResult(ExperimentResult):
+    "What the experiment returns: with the pictures, so that nothing is read again."
+    data: ImageDataset|None = None # all pictures
+    indices: Tensor|None = None # of the examples among them
+
+def check_folder(config:ImageClassificationConfig, # of the run
+                 folder, # for its results
+                ):
+    "Refuse to write results among the pictures, where they would be read as a class."
+    if config.data == 'digits': return
+    inside, pictures = Path(folder).resolve(), Path(config.data).resolve()
+    if pictures == inside or pictures in inside.parents:
+        expected = f'a folder outside of {config.data}, where the pictures are'
+        raise argument_error('out', str(folder), expected)
+
 def load_images(
     config:ImageClassificationConfig, # data and model
 ) -> tuple[ImageDataset, Tensor, Tensor]: # all; indices to train on, indices to test on
@@ -96,13 +118,13 @@ def format_example(name:str, # of a picture
     "A picture's name, its class, and what was seen in it, in a line."
     return f'{mark_correct(prediction, target)}   {name} ({target}) -> {prediction}'
 
-def plot(result:ExperimentResult, # of this chapter
+def plot(result:ImageClassificationResult, # of this chapter
          count:int=6, # pictures
         ) -> dict: # name of a picture -> picture
     "The last layer's weights over held-out pictures, wrong predictions first."
     from annotated_transformer import plotting # only here: importing needs torch alone
-    chosen, (data, _, test_idx) = wrong_first(result)[:count], load_images(result.config)
-    images = data.images[test_idx[chosen]]
+    chosen = wrong_first(result)[:count]
+    images = result.data.images[result.indices[chosen]]
     maps = cls_attention(result.model,
                          images.to(next(result.model.parameters()).device))[-1].mean(1)
     below = [image[0] if len(image) == 1 else image.permute(1, 2, 0) for image in images]
@@ -118,9 +140,10 @@ def run_image_classification(
     progress:bool=True, # show a bar
     eval_every:int=0, # steps between looks at the accuracy; 0 means none
     checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> ExperimentResult: # examples are (name of a picture, class), predictions classes
+) -> ImageClassificationResult: # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
+    for some in test_idx.split(500): data.images[some] # what is broken is found before
     torch.manual_seed(config.seed)
     model = ImageClassifier(config.classifier(len(data.classes))).to(device)
     parts = dict(training=train_idx, held_out=test_idx)
@@ -138,5 +161,6 @@ def run_image_classification(
     metrics = collect_metrics(config, model, history, scores, len(test_idx), seconds)
     examples = [(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()]
     summary = f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}'
-    return ExperimentResult(config, model, history, metrics, examples,
-                            [data.classes[answer] for answer in answers], summary)
+    predictions = [data.classes[answer] for answer in answers]
+    return ImageClassificationResult(config, model, history, metrics, examples, predictions,
+                                     summary, data=data, indices=test_idx)

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 
 from ..checkpoint import Checkpoints
-from ..config import SpecialTokens, argument_error, check_sizes
+from ..config import (
+    SpecialTokens, argument_error, check_memory, check_sizes)
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
     CharTokenizer, deduplicate, load_python_reference, random_windows, sliding_windows,
@@ -26,7 +27,7 @@ from .experiment import (
 from annotated_transformer.inspection.attention_maps import (
     plot_attention, trace_self_attention)
 from ..models.gpt import GPT, GPTConfig
-from ..training import evaluate, pick_device, train
+from ..training import evaluate, pick_device, progress_bar, train
 
 # %% auto #0
 __all__ = ['LANGUAGE_MODEL_SUMMARY', 'ngram_counts', 'KneserNey', 'ngram_loss', 'LanguageModelConfig', 'sample_prompts',
@@ -129,6 +130,7 @@ def sample_prompts(texts:list, # held out
                   ) -> list: # of (prompt, what follows), evenly spread over the texts
     "Held-out prompts with their true continuations."
     joined = ''.join(texts)
+    check_memory(2*count*(length + 60), 'the prompts', n_heldout=count)
     room = len(joined) - 2*length
     if room < 0:
         raise argument_error('texts', len(joined),
@@ -141,11 +143,15 @@ def generate_text(model:GPT, # in evaluation mode
                   prompts:list, # texts of one length
                   length:int, # characters to write at the most
                   decode=greedy_decode, # or another, with its options, by `partial`
+                  batch_size:int=100, # prompts at once
                  ) -> list: # of texts
     "What the model writes after each prompt."
-    device = next(model.parameters()).device
-    ids = torch.tensor([tokenizer.encode(prompt) for prompt in prompts], device=device)
-    return [tokenizer.decode(row) for row in decode(model, ids, length).lists()]
+    device, texts = next(model.parameters()).device, []
+    for start in range(0, len(prompts), batch_size):
+        some = [tokenizer.encode(prompt) for prompt in prompts[start:start + batch_size]]
+        rows = decode(model, torch.tensor(some, device=device), length).lists()
+        texts += [tokenizer.decode(row) for row in rows]
+    return texts
 
 # %% ../../nbs/52_experiments.language_model.ipynb #one-line
 def format_example(prompt:str, # held out
@@ -172,10 +178,17 @@ LANGUAGE_MODEL_SUMMARY = (
 def ngram_losses(training:list, # of lists of ids, each with EOS at its end
                  held_out:list, # of the same
                  vocab_size:int, # V
+                 progress:bool=False, # show a bar: millions of tokens take minutes
                 ) -> dict: # loss_2gram, loss_3gram, loss_5gram: nats per token
     "Held-out losses of Kneser-Ney models of orders 2, 3 and 5."
-    return {f'loss_{n}gram': ngram_loss(KneserNey(training, n, vocab_size), held_out)
-            for n in (2, 3, 5)}
+    losses, size = {}, sum(map(len, training))
+    check_memory(80*size, 'counting n-grams', text=f'{size:,} tokens') # measured: 75 bytes
+    with progress_bar(3, progress) as bar:
+        for n in (2, 3, 5):
+            model = KneserNey(training, n, vocab_size)
+            losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
+            bar.update()
+    return losses
 
 def run_language_model(
     config:LanguageModelConfig=LanguageModelConfig(), # what to do
@@ -189,7 +202,7 @@ def run_language_model(
     tokenizer = CharTokenizer.of(training)
     parts = [[[*tokenizer.encode(text), EOS] for text in texts]
              for texts in (training, held_out)]
-    scores = ngram_losses(*parts, len(tokenizer))
+    scores = ngram_losses(*parts, len(tokenizer), progress)
     torch.manual_seed(config.seed)
     model = GPT(config.gpt(len(tokenizer))).to(device)
     length, special = model.config.max_len, SpecialTokens.of(model)

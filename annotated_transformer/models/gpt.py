@@ -14,6 +14,7 @@ from ..config import argument_error, check_choice, check_sizes
 from ..data import EOS, PAD
 from ..embeddings import TokenEmbedding
 from ..masks import causal_mask
+from ..multi_head_attention import cache_capacity
 from ..positions import POSITIONS, InputEmbedding
 from ..transformer import (DecoderCache, StackConfig, build_encoder,
                                                build_positions, check_stack_config,
@@ -98,6 +99,7 @@ def prompt_cache(model:GPT, # in evaluation mode
     if pad_id not in (None, model.config.eos_id) and (prompt == pad_id).any():
         raise argument_error('prompt', 'padding',
                              'prompts of one length: no row is filled up')
+    layers = model.blocks.layers
+    capacity = cache_capacity(layers, len(prompt), max_len, beam_size, n_prompt)
     model.embed.positions.reserve(n_prompt + max_len - 1)
-    capacity = n_prompt + beam_size*(max_len - 1)
-    return init_cache(model.blocks.layers, len(prompt), capacity, static=static)
+    return init_cache(layers, len(prompt), capacity, static=static)

@@ -1,0 +1,325 @@
+"Decoders given what they cannot use: logits that are no numbers, sizes beyond the memory, models without an end, odd types."
+
+import copy
+
+import pytest
+import torch
+from annotated_transformer import config
+from annotated_transformer.config import SpecialTokens, available_memory, check_memory, model_bytes
+from annotated_transformer.decoding import Uncached, generate_ids, greedy_decode
+from annotated_transformer.fast_linear import Compiled, SkinnyWeight, linear_weights, measure_products, prepare_for_decoding
+from annotated_transformer.models.gpt import GPT, GPTConfig
+from annotated_transformer.positions import POSITIONS, sinusoids
+from annotated_transformer.sampling import sample
+from annotated_transformer.search import beam_search
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+SOURCE = torch.tensor([[3, 4, 2], [5, 6, 2]])
+DECODERS = [greedy_decode, sample, beam_search]
+each_decoder = pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
+
+
+def tiny(**changes) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(TransformerConfig.preset("tiny", **{"vocab_size": 13, "output_bias": True, **changes})).eval()
+
+
+def tiny_gpt(**changes) -> GPT:
+    torch.manual_seed(0)
+    sizes = dict(vocab_size=13, d_model=32, d_ff=64, n_layers=2)
+    return GPT(GPTConfig.preset("tiny", **{**sizes, **changes})).eval()
+
+
+# ---- Logits that are no numbers ----
+
+
+@each_decoder
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["tgt_embed.embedding.weight", "decoder.final_norm.weight", "output.bias", "encoder.layers.0.feed_forward.linear1.weight"])
+def test_broken_weights_are_refused(decode, value, name):
+    model = tiny(norm="pre")
+    with torch.no_grad():
+        model.get_parameter(name)[0] = value
+    for way in (model, Uncached(model)):
+        with pytest.raises(ValueError, match="logits: got 'nan or infinity', expected numbers, for the token at position 0 of row 0"):
+            decode(way, SOURCE, 5)
+    with pytest.raises(ValueError, match="logits: got 'nan or infinity'"):
+        generate_ids(model, [[3, 4]], 5, decode=decode)
+
+
+class Countdown:
+    "Logits of a random model that are broken from one step on, in one row."
+
+    def __init__(self, model, step: int, row: int):
+        self.model, self.step, self.row, self.config, self.n_steps = model, step, row, model.config, 0
+
+    def prefill(self, *args, **options):
+        self.n_steps = 0
+        logits, cache = self.model.prefill(*args, **options)
+        return self.broken(logits), cache
+
+    def decode_step(self, ids, cache):
+        self.n_steps += 1
+        return self.broken(self.model.decode_step(ids, cache))
+
+    def broken(self, logits):
+        logits = logits.clone()
+        if self.n_steps >= self.step:
+            logits[self.row, ..., 7] = torch.nan
+        return logits
+
+
+@each_decoder
+@pytest.mark.parametrize("step, row", [(0, 1), (1, 0), (3, 1)])
+def test_position_and_row_are_named(decode, step, row):
+    endless = SpecialTokens(eos_id=None)
+    with pytest.raises(ValueError, match=f"at position {step} of row {row}$"):
+        decode(Countdown(tiny(), step, row), SOURCE, 6, endless)
+
+
+@pytest.mark.parametrize("decode", [greedy_decode, sample])
+def test_a_row_that_has_ended_may_break(decode):
+    "Row 0 says EOS at once, and what its logits are afterwards does not matter."
+
+    class Ends(Countdown):
+        def broken(self, logits):
+            logits = logits.clone()
+            if self.n_steps == 0:
+                logits[0, ..., 2] = 1e4  # EOS
+            return super().broken(logits)
+
+    torch.manual_seed(1)
+    answers = decode(Ends(tiny(), 1, 0), SOURCE, 4)
+    assert answers.lengths.tolist()[0] == 1 and answers.ids[0].tolist() == [2, 0, 0, 0][: answers.ids.shape[1]]
+    assert answers.scores.isfinite().all()
+
+
+# ---- Sizes are judged before memory is taken ----
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(10**9))
+
+
+@pytest.fixture
+def allocations(monkeypatch):
+    "Whatever asks PyTorch for more than 2**28 numbers while this is in use fails the test."
+    for name in ("zeros", "full", "empty", "arange", "ones"):
+        real = getattr(torch, name)
+
+        def careful(*args, real=real, **options):
+            shape = args[0] if args and isinstance(args[0], (tuple, list)) else args
+            numbers = 1
+            for n in shape:
+                numbers *= n if isinstance(n, int) else 1
+            assert numbers < 2**28, "memory is taken before it is judged"
+            return real(*args, **options)
+
+        monkeypatch.setattr(torch, name, careful)
+
+
+@pytest.mark.parametrize("make", [tiny, tiny_gpt])
+@pytest.mark.parametrize(
+    "decode, options, names",
+    [
+        (greedy_decode, dict(max_len=10**8), "max_len"),
+        (greedy_decode, dict(max_len=10**30), "max_len"),
+        (sample, dict(max_len=10**8), "max_len"),
+        (sample, dict(max_len=10**30), "max_len"),
+        (beam_search, dict(max_len=10**8), "max_len"),
+        (beam_search, dict(max_len=10**30), "max_len"),
+        (beam_search, dict(beam_size=10_000), "max_len, beam_size"),
+        (beam_search, dict(beam_size=10**12), "max_len, beam_size"),
+        (beam_search, dict(beam_size=10**30), "max_len, beam_size"),
+    ],
+)
+def test_sizes_beyond_the_memory_are_refused(make, decode, options, names, little_memory, allocations):
+    model = make(positions="sinusoidal") if make is tiny_gpt else make()
+    with pytest.raises(ValueError, match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory are available"):
+        decode(model, SOURCE, **options)
+    with pytest.raises(ValueError, match="expected less"):
+        decode(Uncached(model), SOURCE, **{**options, "beam_size": 10**9} if "beam_size" in options else {"max_len": 10**9})
+
+
+def test_ordinary_sizes_pass_with_little_memory(little_memory):
+    model = tiny()
+    for decode in DECODERS:
+        assert len(decode(model, SOURCE, 40).lists()) == 2
+    assert len(beam_search(model, SOURCE, 10, beam_size=100).lists()) == 2
+
+
+def test_small_estimates_cost_no_look(monkeypatch):
+    monkeypatch.setattr(config, "available_memory", lambda device: pytest.fail("looked"))
+    check_memory(2**28 - 1, "a cache", max_len=3)
+    greedy_decode(tiny(), SOURCE, 5)
+
+
+def test_available_memory():
+    assert 2**27 < available_memory() < 2**50
+    assert available_memory("meta") == 2**62
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "learned"])
+@pytest.mark.parametrize("length", [10**9, 10**30])
+def test_positions_beyond_the_memory_are_refused(positions, length, little_memory):
+    with pytest.raises(ValueError, match=rf"(length|max_len), d_model: got \({length}, \d+\), expected less"):
+        POSITIONS[positions](64, length, 16)
+    with pytest.raises(ValueError, match=rf"length(, d_model: got \({length}, \d+\), expected less|: got {length}, expected at most)"):
+        POSITIONS[positions](64, 9, 16).reserve(length)
+
+
+@pytest.mark.parametrize("changes", [dict(), dict(positions="rotary"), dict(positions="learned"), dict(tie_weights=False), dict(n_layers=5, d_k=7)])
+def test_model_bytes_is_exact(changes):
+    model = tiny(**changes)
+    tensors = [*model.parameters(), *model.buffers()]
+    assert model_bytes(Transformer, model.config) == sum(4 * t.numel() for t in tensors)
+
+
+def test_model_bytes_of_other_models():
+    gpt = tiny_gpt()
+    assert model_bytes(GPT, gpt.config) == sum(4 * t.numel() for t in gpt.parameters())
+    assert model_bytes(GPT, gpt.config.replace(n_layers=10**9)) > 10**12
+    assert model_bytes(Transformer, TransformerConfig(d_model=10**7, d_ff=10**7)) > 10**15
+
+
+@pytest.mark.parametrize("changes", [dict(d_model=10**12), dict(max_len=10**30), dict(d_ff=10**30), dict(vocab_size=10**30), dict(n_layers=10**30)])
+def test_impossible_configurations_are_refused_in_a_moment(changes):
+    with pytest.raises(ValueError, match="expected (sizes|less)"):
+        check_memory(model_bytes(Transformer, TransformerConfig(**changes)), "the model", **changes)
+
+
+# ---- Models without an end, ids of odd kinds ----
+
+
+@each_decoder
+@pytest.mark.parametrize("pad_id", [None, 0])
+def test_a_model_without_an_end_writes_up_to_the_limit(decode, pad_id):
+    model = tiny_gpt(eos_id=None, bos_id=None, pad_id=pad_id)
+    answers = decode(model, SOURCE[:, :2], 7)
+    assert answers.lengths.tolist() == [7, 7] and [len(ids) for ids in answers.lists(None)] == [7, 7]
+
+
+@pytest.mark.parametrize("source", [[10**30], [-1], [True], [3.0], ["3"], [None], [torch.tensor(3)], 3, "34", None])
+def test_odd_sources_are_refused_by_name(source):
+    with pytest.raises(ValueError, match=r"^source of pair 0|^ids: got "):
+        generate_ids(tiny(), [source], 5)
+
+
+def test_no_sources_are_refused_by_their_own_name():
+    with pytest.raises(ValueError, match=r"^sources: got \[\], expected at least one list of ids"):
+        generate_ids(tiny(), [])
+
+
+# ---- Types ----
+
+
+@pytest.fixture
+def default_dtype():
+    before = torch.get_default_dtype()
+    yield torch.set_default_dtype
+    torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("positions", list(POSITIONS))
+def test_a_model_has_one_type(default_dtype, dtype, positions):
+    default_dtype(dtype)
+    model = tiny(positions=positions, d_model=16, d_ff=16, n_layers=1)
+    assert {t.dtype for t in (*model.parameters(), *model.buffers())} == {dtype}
+    for decode in DECODERS:
+        answers = decode(model, SOURCE, 6)
+        assert answers.scores.dtype == torch.float32
+    for length in (9, 3000):  # as it was built, and grown
+        for m in (model.tgt_embed.positions, model.src_embed.positions):
+            m.reserve(min(length, 1024) if positions == "learned" else length)
+    assert {t.dtype for t in (*model.parameters(), *model.buffers())} == {dtype}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("positions", list(POSITIONS))
+def test_a_converted_model_has_one_type(dtype, positions):
+    model = tiny(positions=positions, max_len=8, d_model=16, d_ff=16, n_layers=1).to(dtype)
+    for decode in DECODERS:
+        decode(model, SOURCE, 8 if positions == "learned" else 12)
+    assert {t.dtype for t in (*model.parameters(), *model.buffers())} == {dtype}
+    assert model(SOURCE, SOURCE).dtype == dtype
+
+
+def test_the_table_is_computed_in_float64_and_rounded_once(default_dtype):
+    exact = sinusoids(3000, 16, torch.float64)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        default_dtype(dtype)
+        assert torch.equal(sinusoids(3000, 16), exact.to(dtype))
+
+
+# ---- Prepared copies ----
+
+
+def gains(model, ratio: float) -> dict:
+    return {(*weight.shape, weight.dtype): {1: ratio, 4: ratio, 32: ratio} for weight in linear_weights(model)}
+
+
+@pytest.mark.parametrize("make", [tiny, tiny_gpt])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_whatever_happens_to_a_prepared_copy_the_model_stays(make, dtype, ratio):
+    model = make().to(dtype)
+    before = copy.deepcopy(model.state_dict())
+    prepared = prepare_for_decoding(model, gains(model, ratio))
+    changes = [
+        lambda: prepared.half(),
+        lambda: prepared.double(),
+        lambda: prepared.load_state_dict({name: torch.zeros_like(x) for name, x in before.items()}),
+        lambda: torch.optim.SGD([p.requires_grad_() for p in prepared.parameters()], lr=1.0).step(),
+    ]
+    for change in changes:
+        try:
+            change()
+        except (ValueError, RuntimeError) as error:
+            assert ratio > 1 and "got 'a prepared copy', expected the model itself" in str(error)
+    assert {p.dtype for p in model.parameters()} == {dtype} and all(p.requires_grad for p in model.parameters())
+    assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
+    assert not {p.data_ptr() for p in model.parameters()} & {p.data_ptr() for p in prepared.parameters()}
+
+
+def test_a_prepared_copy_is_not_for_training():
+    model = tiny()
+    prepared = prepare_for_decoding(model, gains(model, 2.0))
+    for change in (prepared.train, lambda: prepared.train(True)):
+        with pytest.raises(ValueError, match="model: got 'a prepared copy', expected the model itself: train that"):
+            change()
+    assert not any(p.requires_grad for p in prepared.parameters()) and not prepared.eval().training
+    assert model.train().training and not prepared.training
+
+
+def test_what_does_not_gain_stays_plain():
+    model = tiny()
+    (shape, *_), some = gains(model, 0.9), gains(model, 0.9)
+    some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
+    prepared = prepare_for_decoding(model, some)
+    skinny = [w for w in linear_weights(prepared) if isinstance(w, SkinnyWeight)]
+    assert skinny and {(*w.shape, w.dtype) for w in skinny} == {shape} and {w.faster for w in skinny} == {frozenset([1])}
+    assert not any(isinstance(w, SkinnyWeight) for w in prepare_for_decoding(model, gains(model, 1.04)).parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_measured_can_be_read_and_used_again(dtype):
+    model = tiny().to(dtype)
+    measured = measure_products(model, budget=0.001)
+    assert measured.keys() == gains(model, 1.0).keys()
+    assert all(row.keys() == {1, 4, 32} and all(0 < ratio < 1000 for ratio in row.values()) for row in measured.values())
+    prepared = prepare_for_decoding(model, measured)
+    assert len(greedy_decode(prepared, SOURCE, 6).lists()) == 2
+
+
+def test_wrappers_have_the_mode_of_their_model():
+    model = tiny()
+    for wrap in (Uncached, Compiled):
+        wrapped = wrap(model)
+        for mode in (True, False):
+            model.train(mode)
+            assert wrapped.training is mode
+    model.train()
+    with pytest.raises(ValueError, match="call model.eval"):
+        greedy_decode(Compiled(model), SOURCE, 5)

@@ -1,0 +1,85 @@
+"What the command says reaches every terminal: none of them ends a run for want of a sign, and none is told what to do by a name."
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from project import PACKAGE, ROOT
+
+COMMAND = f"from {PACKAGE.name}.cli import main; main()"
+# names of class folders: a formula to matplotlib, no UTF-8, a code that clears the screen, and a sign that few encodings have
+NAMES = [b"$_$", b"caf\xe9", b"\x1b[2J", "Ω".encode()]
+ARRIVES = {"ascii": "utf-8"}  # click takes ASCII for a slip of the settings
+SHOWN = ["$_$", r"caf\udce9", r"\x1b[2J"]
+
+
+def run(*words, way=("-c", COMMAND), encoding="utf-8", folder=ROOT):
+    "The command as its own process, whose terminal has this encoding; bytes come back."
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, *way, *words], cwd=folder, env=environment, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    "A folder of ten small pictures for each class."
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("pictures")
+    for shade, name in enumerate(NAMES):
+        place = os.fsdecode(os.path.join(os.fsencode(folder), name))
+        try:
+            os.mkdir(place)
+        except OSError:
+            pytest.skip("this file system takes no such names")
+        for n in range(10):
+            image.new("L", (8, 8), 60 * shade + n).save(os.path.join(place, f"{n}.png"))
+    return folder
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_a_report_is_written_in_every_encoding(pictures, tmp_path, encoding):
+    out = os.fsdecode(b"r\xe9sultats")
+    options = ["--data", pictures, "--steps", "2", "--device", "cpu", "--out", out]
+    done = run("vit", *options, encoding=encoding, folder=tmp_path)
+    arrives = ARRIVES.get(encoding, encoding)
+    said = done.stdout.decode(arrives)
+    assert done.returncode == 0 and not done.stderr, done.stderr.decode(arrives)
+    assert "accuracy on 8 held-out pictures" in said
+    assert re.search(r"^written to r(\\udce9|\?)sultats: attention", said, re.M)
+    lines = [line for line in said.splitlines() if "->" in line]
+    assert len(lines) == 5 and all(line.isprintable() for line in lines)
+    omega = "Ω" if arrives == "utf-8" else r"\u03a9"
+    assert all(line.rpartition(" -> ")[2] in [*SHOWN, omega] for line in lines), lines
+    assert {"attention.png", "loss.png", "metrics.json"} <= set(os.listdir(tmp_path / out))
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_an_error_is_written_in_every_encoding(encoding):
+    done = run("decode", "Ω", "--model", "nowhere", encoding=encoding)
+    assert done.returncode == 2 and b"nowhere" in done.stderr and b"Traceback" not in done.stderr
+    done = run("Ω", encoding=encoding)
+    wanted = "Ω".encode(ARRIVES.get(encoding, encoding), "backslashreplace")
+    assert done.returncode == 2 and wanted in done.stderr and b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["decode", "--help"], [], ["no-such"], ["vit", "--steps", "x"]], ids=" ".join)
+def test_the_package_runs_as_the_command_does(words):
+    command, module = run(*words), run(*words, way=("-m", PACKAGE.name))
+    assert (command.returncode, command.stdout, command.stderr) == (module.returncode, module.stdout, module.stderr)
+    assert b"annotated-transformer" in command.stdout + command.stderr
+
+
+def test_importing_the_entry_point_runs_nothing():
+    "Worker processes import the main module again."
+    done = run(way=("-c", f"import {PACKAGE.name}.__main__"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_results_are_not_written_among_the_pictures(pictures):
+    "The next run would take their folder for a class."
+    before = sorted(os.listdir(pictures))
+    for out in (pictures, pictures / "run"):
+        done = run("vit", "--data", pictures, "--steps", "1", "--device", "cpu", "--out", out)
+        assert done.returncode == 2 and b"expected a folder outside of" in done.stderr, done.stderr
+    assert sorted(os.listdir(pictures)) == before
