@@ -221,6 +221,12 @@ def test_two_tensors_for_one_place_are_refused(folder, kind, name, of):
     folder.change(**{name: torch.randn_like(folder.tensors[of])}).refused()
 
 
+@pytest.mark.parametrize("kind", ["ViTModel"])
+def test_a_name_that_only_looks_like_an_old_one_is_refused(folder, kind):
+    name = "encoder.layer.1.attention.attention.value.weight"
+    folder.change(drop=[name], **{name.replace("value", "valud"): folder.tensors[name]}).refused("missing: ", "left over: ", "valud")
+
+
 @pytest.mark.parametrize("kind", ["GPT2LMHeadModel"])
 def test_no_pickle_is_read(folder, kind, tmp_path):
     "Neither alone, nor under the name of a safetensors file, nor through the index, nor by the configuration."
@@ -532,20 +538,21 @@ def spoil_options(rng, folder):
 
 
 def outcome(folder, kind):
-    "'refused', 'equal', or 'longer' where only ours can compute; anything else fails."
+    "'refused', 'equal', or 'theirs' where only theirs stumbles; anything else fails."
     try:
         ours = folder.read()
     except ValueError as error:
         assert type(error) is ValueError and len(str(error)) > 10
         return "refused"
-    theirs, info = getattr(transformers, kind).from_pretrained(
-        folder.path, dtype=torch.float32, output_loading_info=True, use_safetensors=True, attn_implementation="eager", **more(kind)
-    )
-    assert not info["missing_keys"] and not info["mismatched_keys"], info
     try:
-        assert gap(ours, theirs.eval()) < 1e-4
-    except IndexError:  # a table of positions shorter than the input, which ours extends: sinusoids
-        return "longer"
+        theirs, info = getattr(transformers, kind).from_pretrained(
+            folder.path, dtype=torch.float32, output_loading_info=True, use_safetensors=True, attn_implementation="eager", **more(kind)
+        )
+        difference = gap(ours, theirs.eval())
+    except (IndexError, OverflowError, ValueError):  # few positions, an id of 1e30, a dropout that ours does not have
+        return "theirs"
+    assert not info["missing_keys"] and not info["mismatched_keys"], info
+    assert difference < 1e-4
     return "equal"
 
 

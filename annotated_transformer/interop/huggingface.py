@@ -202,7 +202,8 @@ def bert_conversion(kind:type, # ours
                           renamed=renamed, unused=unused + counts, **others)
 
 VIT_RENAMED = ((r'\bencoder\.layer\.', 'layers.'), # in files -> in memory
-               (r'\battention\.attention\.([qkv])[a-z]+\.', r'attention.\1_proj.'),
+               (r'\battention\.attention\.(?:(q)uery|(k)ey|(v)alue)\.',
+                r'attention.\1\2\3_proj.'),
                (r'\battention\.output\.dense\.', 'attention.o_proj.'),
                (r'\bintermediate\.dense\.', 'mlp.fc1.'),
                (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'))
