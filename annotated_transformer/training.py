@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import (Config, SpecialTokens, argument_error,
-    check_choice, check_probabilities, check_seed, check_sizes)
+    check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
 from .data import Batch
 from .loss import count_correct, cross_entropy, perplexity
 from .optimizer import (
@@ -77,11 +77,11 @@ def check_train_config(config:TrainConfig, # to be checked
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
     if config.eval_every: check_sizes(eval_every=config.eval_every)
-    for name, least in (('lr', 1e-30), ('max_grad_norm', 1e-30), ('weight_decay', 0)):
-        given = getattr(config, name)
-        if not isinstance(given, (int, float)) or not least <= given < float('inf'):
-            bound = 'of at least' if least == 0 else 'above'
-            raise argument_error(name, given, f'a finite number {bound} 0')
+    check_flags(compile=config.compile)
+    check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
+                  max_grad_norm=config.max_grad_norm)
+    check_numbers('a finite number of at least 0', lambda given: given >= 0,
+                  weight_decay=config.weight_decay)
 
 # %% ../nbs/13_training.ipynb #pick-device
 def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
