@@ -95,6 +95,51 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
     record("kills", kills)
 
 
+def test_each_signal_stops_a_training_after_a_whole_step(tmp_path):
+    children = {number: process(tmp_path / signal.Signals(number).name, 10**6) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number, child in children.items():
+        checkpoints = tmp_path / f"{signal.Signals(number).name}.checkpoints"
+        while child.poll() is None and not newest(checkpoints):
+            time.sleep(0.01)
+        child.send_signal(number)
+        child.wait(60)
+        said = child.stderr.read()
+        assert f"Interrupted: {signal.Signals(number).name} after step" in said, said
+        assert load_model(tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer)
+        assert not (tmp_path / signal.Signals(number).name).exists()
+
+
+def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch):
+    "BERT's run trains four models, one after the other."
+    from annotated_transformer.experiments import topic_classification
+    from annotated_transformer.experiments.experiment import run_and_save
+    from annotated_transformer.training import Interrupted, train
+
+    trained = []
+
+    def train_and_stop(model, batches, *args, **kwargs):
+        trained.append(type(model).__name__)
+        if len(trained) == 2 and not (tmp_path / "bert.interrupted").exists():
+            def stopping():
+                for n, batch in enumerate(batches):
+                    if n == 1:
+                        os.kill(os.getpid(), signal.SIGINT)
+                    yield batch
+
+            return train(model, stopping(), *args, **kwargs)
+        return train(model, batches, *args, **kwargs)
+
+    monkeypatch.setattr(topic_classification, "train", train_and_stop)
+    config = topic_classification.TopicClassificationConfig(steps=2, finetune_steps=3, n_topics=2, n_labelled=8, n_heldout=10)
+    run = topic_classification.run_topic_classification
+    with pytest.raises(Interrupted, match="SIGINT after step 2"):
+        run_and_save(run, config, tmp_path / "bert", device="cpu", progress=False)
+    assert trained == ["MaskedLanguageModel", "SentenceClassifier"] and not (tmp_path / "bert").exists()
+    resumed = run_and_save(run, config, tmp_path / "bert", resume=True, device="cpu", progress=False)
+    whole = run_and_save(run, config, tmp_path / "whole", device="cpu", progress=False)
+    assert resumed.predictions == whole.predictions and resumed.metrics["masked_loss"] == whole.metrics["masked_loss"]
+
+
 def limited(action, limit: int) -> str:
     "What an action says in a process whose files may not be larger than `limit` bytes, as on a disk that is full."
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n{action}"

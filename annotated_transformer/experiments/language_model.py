@@ -133,8 +133,8 @@ def sample_prompts(texts:list, # held out
     check_memory(2*count*(length + 60), 'the prompts', n_heldout=count)
     room = len(joined) - 2*length
     if room < 0:
-        raise argument_error('texts', len(joined),
-                             f'at least {2*length} characters held out')
+        raise argument_error('text', f'{len(joined)} characters held out',
+                             f'at least {2*length}, a prompt and what follows it')
     starts = [room*i // max(1, count - 1) for i in range(count)]
     return [(joined[s:s + length], joined[s + length:s + 2*length]) for s in starts]
 
@@ -200,13 +200,15 @@ def run_language_model(
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device, (training, held_out) = pick_device(device), split_text(config.topics())
     tokenizer = CharTokenizer.of(training)
-    parts = [[[*tokenizer.encode(text), EOS] for text in texts]
-             for texts in (training, held_out)]
+    def encode(texts): return [[*tokenizer.encode(text), EOS] for text in texts]
+    parts = encode(training), encode(held_out)
+    n, length = sum(map(len, parts[0])), config.gpt(len(tokenizer)).max_len
+    if n <= length: raise argument_error('text', f'{n} characters', f'more than {length}')
+    examples = sample_prompts(held_out, config.n_heldout, length // 2)
     scores = ngram_losses(*parts, len(tokenizer), progress)
     torch.manual_seed(config.seed)
     model = GPT(config.gpt(len(tokenizer))).to(device)
-    length, special = model.config.max_len, SpecialTokens.of(model)
-    examples = sample_prompts(held_out, config.n_heldout, length // 2)
+    special = SpecialTokens.of(model)
     test = partial(evaluate, batches=sliding_windows(parts[1], length, special=special))
     batches = random_windows(parts[0], length, config.batch_size, config.seed, special)
     history = train(model, batches, config.training().replace(eval_every=eval_every),
@@ -214,8 +216,7 @@ def run_language_model(
     scores = dict(task='gpt', loss=test(model)['loss'], **scores)
     start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]
     predictions = generate_text(model, tokenizer, prompts, length // 2)
-    metrics = collect_metrics(config, model, history, scores, len(examples),
-                              time.perf_counter() - start)
-    summary = LANGUAGE_MODEL_SUMMARY.format(**scores)
-    return ExperimentResult(config, model, history, metrics, examples, predictions, summary,
-                            tokenizer)
+    seconds = time.perf_counter() - start
+    metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
+    return ExperimentResult(config, model, history, metrics, examples, predictions,
+                            LANGUAGE_MODEL_SUMMARY.format(**scores), tokenizer)
