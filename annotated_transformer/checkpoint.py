@@ -23,7 +23,7 @@ from .config import (
 from .folders import read_folder, write_folder
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_weights',
+__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
            'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
@@ -87,9 +87,9 @@ def read_config(text:str, # content of `config.json`
         raise argument_error('model', name, model_class.__name__)
     return model_class.config_class.from_dict(options)
 
-def check_weights(model:nn.Module, # as it should be; may be on the device `meta`
-                  weights:dict, # name -> tensor, or anything with a shape
-                 ):
+def check_fit(model:nn.Module, # as it should be; may be on the device `meta`
+              weights:dict, # name -> tensor, or anything with a shape
+             ):
     "Raise `ValueError` unless names and shapes are those of the model; lists all of them."
     expected, names = {}, {} # a shared tensor has several names, of which one is stored
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -112,12 +112,12 @@ def build_from(config, # of the model
                weights:dict, # name -> tensor
               ) -> nn.Module: # with these weights, on the CPU, in evaluation mode
     "Compare first, then build, then fill in."
-    largest = sum(tensor.numel() for tensor in weights.values())
-    for name, value in config.to_dict().items(): # before a billion layers are laid out
-        if isinstance(value, int) and name.startswith('n_') and value > largest:
-            raise argument_error(name, value, f'at most {largest:,}, the number of weights')
+    # before a million layers are laid out; each has at least one tensor
+    if (n_layers := getattr(config, 'n_layers', 0)) > len(weights):
+        raise argument_error('n_layers', n_layers, f'at most {len(weights)}, as the file has '
+                             f'{len(weights)} tensors')
     with torch.device('meta'): plan = model_class(config)
-    check_weights(plan, weights)
+    check_fit(plan, weights)
     tensors = [*plan.parameters(), *plan.buffers()] # tables of positions as well
     check_memory(sum(t.numel() * t.element_size() for t in tensors), 'the model',
                  configuration=config.to_dict())
@@ -201,7 +201,7 @@ class Checkpoints:
                 warnings.warn(f'{self.path(step)} is passed over: {error}')
                 continue
             model = uncompiled(state.model)
-            check_weights(model, tensors)
+            check_fit(model, tensors)
             state.load_state_dict(saved)
             model.load_state_dict(tensors, strict=False)
             return True
