@@ -114,8 +114,8 @@ def build_from(config, # of the model
     "Compare first, then build, then fill in."
     # before a million layers are laid out; each has at least one tensor
     if (n_layers := getattr(config, 'n_layers', 0)) > len(weights):
-        raise argument_error('n_layers', n_layers, f'at most {len(weights)}, as the file has '
-                             f'{len(weights)} tensors')
+        raise argument_error('n_layers', n_layers, f'at most {len(weights)}, the number of '
+                             'tensors in the file')
     with torch.device('meta'): plan = model_class(config)
     check_fit(plan, weights)
     tensors = [*plan.parameters(), *plan.buffers()] # tables of positions as well
