@@ -104,6 +104,7 @@ def serve(connection, log: str, device: str):
     "The other process's part: do the jobs that are asked for, one by one. What they print goes into the log."
     for stream in (1, 2): os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), stream)
     sys.path.insert(0, str(ROOT)) # the library may not be installed
+    signal.signal(signal.SIGINT, signal.default_int_handler) # a shell's background programs ignore it
     while True:
         try:
             run, settings, results = connection.recv()

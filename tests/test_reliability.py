@@ -95,7 +95,15 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
     record("kills", kills)
 
 
-def test_each_signal_stops_a_training_after_a_whole_step(tmp_path):
+@pytest.fixture
+def ctrl_c():
+    "Programs that a shell starts in the background ignore SIGINT, and so do their children."
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
+def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, ctrl_c):
     children = {number: process(tmp_path / signal.Signals(number).name, 10**6) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for number, child in children.items():
         checkpoints = tmp_path / f"{signal.Signals(number).name}.checkpoints"
@@ -109,7 +117,7 @@ def test_each_signal_stops_a_training_after_a_whole_step(tmp_path):
         assert not (tmp_path / signal.Signals(number).name).exists()
 
 
-def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch):
+def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, ctrl_c):
     "BERT's run trains four models, one after the other."
     from annotated_transformer.experiments import topic_classification
     from annotated_transformer.experiments.experiment import run_and_save
