@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -93,8 +93,8 @@ class ImageFiles:
     width: int # pixels
     n_channels: int # 3 for colours, 1 for grey
     cache_size: int = 2**31 # of what is kept in memory, bytes
-    kept: dict = field(init=False, repr=False, compare=False,
-                       default_factory=dict) # number -> C H W, bytes
+
+    def __post_init__(self): object.__setattr__(self, 'kept', {}) # number -> C H W, bytes
 
     def __getitem__(self, numbers) -> Tensor: # B -> B C H W, from 0 to 1
         return torch.stack([self.read(int(number)) for number in numbers]) / 255
