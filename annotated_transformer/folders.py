@@ -43,8 +43,8 @@ def describe_files(folder:Path, # with files in it, at any depth
 
 def read_manifest(folder, # written by `write_folder`
                  ) -> dict: # `id`, and `files`: name -> size and SHA-256
-    """The list of a folder's files. Raises `FileNotFoundError` or `ValueError` that names the
-    file."""
+    """The list of a folder's files. Raises `FileNotFoundError` or `ValueError` that names
+    the one that is wrong."""
     path = Path(folder)/MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f'{path} is missing; every folder that this library '
