@@ -168,7 +168,7 @@ def settle(folder, # that should be there
     folder = Path(folder)
     for _ in range(20):
         if folder.exists(): return folder
-        left = sorted(folder.parent.glob(f'.{folder.name}.old-*'), key=os.path.getmtime)
+        left = sorted(folder.parent.glob(f'.{folder.name}.old-*'))
         if not left: break
         time.sleep(.02)
     else:
@@ -183,7 +183,7 @@ def read_folder(folder, # written by `write_folder`
                 names=None, # of the files that it reads; None means all
                ): # what `read` returned
     "Read files of one and the same version, checked. Raises what is wrong with them."
-    for _ in range(50):
+    for attempt in range(50):
         manifest = None
         try:
             settle(folder)
@@ -191,11 +191,10 @@ def read_folder(folder, # written by `write_folder`
             check_files(folder, names)
             result = read(Path(folder))
             if read_manifest(folder) == manifest: return result
-        except (OSError, ValueError):
+        except Exception: # whatever `read` says of half a file
             # wrong in a version that is still there, or replaced meanwhile?
-            try: replaced = manifest is not None and read_manifest(folder) != manifest
-            except (OSError, ValueError): replaced = bool(
-                list(Path(folder).parent.glob(f'.{Path(folder).name}.old-*')))
+            try: replaced = read_manifest(folder) != manifest
+            except (OSError, ValueError): replaced = attempt < 10 # it may be back in a moment
             if not replaced: raise
         time.sleep(.01)
     raise ValueError(f'{folder} is replaced again and again while it is read')

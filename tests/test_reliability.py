@@ -28,7 +28,7 @@ COUNTS = {  # name -> tries by default, tries with the slow flag
     "flipped bits": (60, 2000),
     "configurations": (40, 1000),
     "reads beside a writer": (40, 1000),
-    "bad command lines": (24, 200),
+    "bad command lines": (24, 100),
 }
 TINY = TransformerConfig.preset("tiny", vocab_size=13)
 TRAIN = """
