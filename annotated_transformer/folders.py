@@ -194,7 +194,7 @@ def read_folder(folder, # written by `write_folder`
         except Exception: # whatever `read` says of half a file
             # wrong in a version that is still there, or replaced meanwhile?
             try: replaced = read_manifest(folder) != manifest
-            except (OSError, ValueError): replaced = attempt < 10 # it may be back in a moment
+            except (OSError, ValueError): replaced = attempt < 10 # it may come back
             if not replaced: raise
         time.sleep(.01)
     raise ValueError(f'{folder} is replaced again and again while it is read')
