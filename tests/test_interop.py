@@ -26,7 +26,7 @@ from annotated_transformer.interop.huggingface import from_huggingface, to_huggi
 
 KINDS = ["GPT2LMHeadModel", "BertModel", "BertForMaskedLM", "BertForSequenceClassification", "ViTModel", "ViTForImageClassification", "MarianMTModel"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
-LONG = bool(os.environ.get("LONG_FUZZ"))
+LONG = "slow" in os.environ.get("NBFLAGS", "")
 
 
 @pytest.fixture(autouse=True)
