@@ -1,0 +1,41 @@
+"What would take more memory than there is, or the others' cores, is said or settled before the work begins."
+
+import os
+import subprocess
+import sys
+
+import pytest
+from project import ROOT
+
+from annotated_transformer.datasets.images import digits
+from annotated_transformer.experiments.captioning import strips
+from annotated_transformer.experiments.copy_task import CopyTaskConfig, held_out_pairs
+from annotated_transformer.experiments.language_model import ngram_losses, sample_prompts
+
+
+def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
+    monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**30))
+    for take in (
+        lambda: held_out_pairs(CopyTaskConfig(n_heldout=10**9)),
+        lambda: next(strips(digits(), digits().labels[:5], 10**9)),
+        lambda: sample_prompts(["abc" * 100], 10**9, 20),
+    ):
+        with pytest.raises(ValueError, match="n_heldout: got 1000000000, expected less: .* would take .* available"):
+            take()
+
+
+def test_counting_in_a_large_text_is_judged_by_its_size(monkeypatch):
+    monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**20))
+    with pytest.raises(ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"):
+        ngram_losses([range(4_000_000)], [], 5)
+
+
+def test_the_command_asks_for_threads_that_sleep_while_they_wait():
+    "Spinning ones made it ten times slower beside another program. Whoever says something else is heard."
+    code = "import os, sys, annotated_transformer.cli; print(os.environ['OMP_WAIT_POLICY'])"
+    for said, expected in ((None, "passive"), ("active", "active")):
+        settings = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | ({"OMP_WAIT_POLICY": said} if said else {})
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=settings, capture_output=True, text=True)
+        assert done.stdout.strip() == expected, done.stderr
+    lines = (ROOT / "annotated_transformer" / "cli.py").read_text(encoding="utf-8")
+    assert lines.index("OMP_WAIT_POLICY") < lines.index("from .") and "import torch" not in lines[: lines.index("OMP_WAIT_POLICY")]
