@@ -97,8 +97,8 @@ def check_fit(model:nn.Module, # as it should be; may be on the device `meta`
         expected[name] = tuple(tensor.shape)
     missing = [' or '.join(group) for group in names.values() if not {*group} & {*weights}]
     shapes = [f'{name} {tuple(w.shape)} instead of {expected[name]}'
-              for name, w in weights.items() if expected.get(name, ()) != tuple(w.shape)
-              and name in expected]
+              for name, w in weights.items()
+              if name in expected and expected[name] != tuple(w.shape)]
     wrong = {'missing': missing, 'left over': [*weights.keys() - expected.keys()],
              'of another shape': shapes}
     found = [f'{what}: {", ".join(sorted(items)[:5])}{", ..." if len(items) > 5 else ""}'
@@ -209,13 +209,16 @@ class Checkpoints:
 
     def save_failure(self, error): # a `NotFinite`
         "Keep the batches of the step whose loss was not finite, to be studied."
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder/f'not-finite-{error.step:08}.pt'
+        path, content = self.folder/f'not-finite-{error.step:08}.pt', io.BytesIO()
         torch.save(dict(step=error.step, loss=error.loss, message=str(error),
                         gradient_norm=error.gradient_norm, lr=error.learning_rate,
                         inputs=[list(batch.inputs) for batch in error.batches],
-                        targets=[batch.targets for batch in error.batches]), path)
-        error.args = (f'{error} (its batches are in {path})',)
+                        targets=[batch.targets for batch in error.batches]), content)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.getbuffer())
+        except OSError as full: warnings.warn(f'the batches could not be kept: {full}')
+        else: error.args = (f'{error} (its batches are in {path})',)
 
 def read_checkpoint(folder:Path, # of one checkpoint
                    ) -> tuple[dict, dict]: # weights, and the state of the training

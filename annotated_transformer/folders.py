@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from .config import argument_error
@@ -77,11 +78,12 @@ def check_files(folder, # written by `write_folder`
 def foreign_files(folder:Path, # there, or not
                  ) -> list: # names in it that this library did not write
     "What is not in the folder's manifest; all, where there is no manifest."
-    if not folder.exists(): return []
+    try: names = [entry.name for entry in folder.iterdir()]
+    except FileNotFoundError: return [] # or just being replaced
     try: known = {name.partition('/')[0] for name in read_manifest(folder)['files']}
     except (FileNotFoundError, ValueError): known = set()
     else: known.add(MANIFEST)
-    return sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
+    return sorted(name for name in names if name not in known)
 
 def check_replaceable(folder, # that is to be written
                       overwrite:bool=False, # whatever it holds
@@ -113,22 +115,27 @@ def put_in_place(new:Path, # a whole folder
                  folder:Path, # whose place it takes
                 ):
     "Rename `new` to `folder`; keep what a folder that was there held beside our files."
-    kept, ours = foreign_files(folder), {entry.name for entry in new.iterdir()}
-    old = folder.with_name(f'.{folder.name}.old-{uuid.uuid4().hex[:8]}')
-    for _ in range(100): # somebody else may be doing the same
+    kept, replaced = foreign_files(folder), []
+    for _ in range(100):
+        old = folder.with_name(f'.{folder.name}.old-{uuid.uuid4().hex[:8]}')
         try:
-            if folder.exists(): os.rename(folder, old)
+            if folder.exists():
+                os.rename(folder, old)
+                replaced.append(old)
             os.rename(new, folder)
             break
-        except FileExistsError: continue
         except OSError as error:
-            if old.exists() and not folder.exists(): os.rename(old, folder)
-            if error.errno != errno.ENOTEMPTY: # somebody was faster
-                raise argument_error('folder', str(folder), 'one that can be renamed '
-                                     f'({error.strerror}); try one inside it') from error
-    for name in kept:
-        if name not in ours and (old/name).exists(): os.rename(old/name, folder/name)
-    shutil.rmtree(old, ignore_errors=True)
+            # somebody else is doing the same, and was faster
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT): continue
+            if replaced and not folder.exists(): os.rename(replaced[-1], folder)
+            raise argument_error('folder', str(folder), 'one that can be renamed '
+                                 f'({error.strerror}); try one inside it') from error
+    else: raise OSError(f'{folder} is replaced again and again by others')
+    for old in replaced:
+        for name in kept:
+            if (old/name).exists() and not (folder/name).exists():
+                os.rename(old/name, folder/name)
+        shutil.rmtree(old, ignore_errors=True)
 
 @contextmanager
 def write_folder(folder, # that is to be written, or replaced as a whole
@@ -156,7 +163,7 @@ def remove_unfinished(folder:Path # whose unfinished successors are to go
                      ):
     "Remove what processes of this machine left when they were killed while writing."
     start = f'.{folder.name}.new-{socket.gethostname()}-'
-    for path in folder.parent.glob(f'.{folder.name}.new-*'):
+    for path in folder.parent.glob(f'.{escape(folder.name)}.new-*'):
         if not path.name.startswith(start): continue
         try: os.kill(int(path.name[len(start):].partition('-')[0]), 0)
         except ProcessLookupError: shutil.rmtree(path, ignore_errors=True)
@@ -168,7 +175,7 @@ def settle(folder, # that should be there
     folder = Path(folder)
     for _ in range(20):
         if folder.exists(): return folder
-        left = sorted(folder.parent.glob(f'.{folder.name}.old-*'))
+        left = sorted(folder.parent.glob(f'.{escape(folder.name)}.old-*'))
         if not left: break
         time.sleep(.02)
     else:

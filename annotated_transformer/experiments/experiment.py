@@ -152,18 +152,21 @@ def begin_or_resume(config:Config, # of the run
                    ):
     "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
     note = checkpoints/'experiment.json'
-    unfinished = note.is_file() and any(checkpoints.rglob('step-*'))
-    if unfinished and not resume and not overwrite:
+    found = [path for path in checkpoints.glob('*') if path != note] # steps, kept batches
+    if found and not note.is_file():
+        raise argument_error('folder', str(checkpoints), 'nothing of this name, or the '
+                             'checkpoints of a run')
+    if found and not resume and not overwrite:
         raise argument_error('folder', str(checkpoints), 'no unfinished run there; go on '
                              'with it by `resume`, or remove it by `overwrite`')
-    if unfinished and resume:
+    if found and resume:
         before = json.loads(note.read_text(encoding='utf-8'))
         for name, value in json.loads(json.dumps(config.to_dict())).items():
             if before.get(name) != value:
                 raise argument_error(name, value, f'{before.get(name)!r}, as in the run '
                                      'that is to go on')
         return
-    if checkpoints.exists(): shutil.rmtree(checkpoints)
+    if checkpoints.exists(): shutil.rmtree(checkpoints) # ours, as the note says
     checkpoints.mkdir(parents=True)
     note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
 
@@ -189,6 +192,7 @@ def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `Experimen
                 ) -> ExperimentResult:
     "Run an experiment so that nothing is lost when it is cut off, and save its result."
     folder = check_replaceable(folder, overwrite)
+    check_replaceable(beside(folder, '.interrupted')) # which may be written or removed
     with lock_folder(folder):
         checkpoints = Checkpoints(beside(folder, '.checkpoints'), every_minutes)
         begin_or_resume(config, checkpoints.folder, resume, overwrite)
