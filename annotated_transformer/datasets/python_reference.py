@@ -5,25 +5,22 @@
 # %% ../../nbs/51_datasets.python_reference.ipynb #python-reference-code-2
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ..config import (Config, SpecialTokens, argument_error,
-                                          check_choice, check_sizes)
-from ..data import FIRST_SYMBOL, PAD, LabelledBatch, pad_sequences
-from ..folders import read_folder
+from ..config import SpecialTokens, argument_error, check_sizes
+from ..data import (FIRST_SYMBOL, PAD, LabelledBatch, Vocabulary,
+                                        pad_sequences)
 
 # %% auto #0
 __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'load_python_reference', 'deduplicate',
-           'split_text', 'Vocabulary', 'CharTokenizer', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
+           'split_text', 'CharTokenizer', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
            'choose_topics', 'WordTokenizer', 'Corpus', 'read_corpus', 'labelled_batch', 'shuffled_batches']
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #language-reference
@@ -56,45 +53,6 @@ def split_text(topics:dict, # topic -> list of paragraphs
         for part, some in zip(parts, (paragraphs[:first], paragraphs[first:])):
             if some: part.append('\n\n'.join(some) + '\n')
     return parts
-
-# %% ../../nbs/51_datasets.python_reference.ipynb #vocabulary
-@dataclass(frozen=True)
-class Vocabulary(Config):
-    "Tokens in the order of their ids, kept in `vocab.json` beside the model."
-    tokens: tuple # of texts, all different; smaller ids are special tokens
-    first_id = FIRST_SYMBOL # of the first of them; not annotated, so not a field
-
-    def __post_init__(self):
-        object.__setattr__(self, 'tokens', tuple(self.tokens)) # a list, in a file
-        if not all(isinstance(token, str) for token in self.tokens):
-            raise argument_error('tokens', self.tokens, 'texts')
-        if len(set(self.tokens)) < len(self.tokens):
-            double = next(t for t, n in Counter(self.tokens).items() if n > 1)
-            raise argument_error('tokens', double, 'every token once')
-        object.__setattr__(self, 'ids', {t: i for i, t in enumerate(self.tokens,
-                                                                    self.first_id)})
-
-    def __len__(self) -> int: return self.first_id + len(self.tokens) # V
-
-    def save(self, folder) -> Path: # the file
-        "Write `vocab.json` into a folder."
-        path = Path(folder)/'vocab.json'
-        content = {'tokenizer': type(self).__name__, **self.to_dict()}
-        path.write_text(json.dumps(content, indent=0) + '\n', encoding='utf-8')
-        return path
-
-    @classmethod
-    def load(cls, folder): # written by `save`
-        """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
-        `ValueError` that names what is missing or wrong."""
-        path = Path(folder)/'vocab.json'
-        def read(folder): return (folder/path.name).read_text(encoding='utf-8')
-        try:
-            content = dict(json.loads(read_folder(folder, read, [path.name])))
-            check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
-            return cls.from_dict(content)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f'{path} holds no {cls.__name__}: {error}') from error
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #characters
 UNKNOWN_CHAR = 1 # the id of BOS, which is no token of its own here
