@@ -55,9 +55,9 @@ class Shell(CaptureShell):
     def run_all(self, nb, **options):
         super().run_all(nb, **options)
         for cell in nb.cells:
-            if cell.cell_type == "code" or not re.match(r"## Exercises\b", cell.source):
+            if cell.cell_type == "code":
                 continue
-            for name, code in solutions(cell.source):
+            for name, code in solutions(cell.source.partition("## Exercises\n")[2]):
                 if code.startswith("# slow") and "slow" not in self.flags:
                     continue
                 self.cell(AttrDict(mk_cell(code), id=name, idx_=cell.idx_))
