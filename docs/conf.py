@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-sys.path.insert(0, str(DOCS))  # for book.py and fetch_mathjax.py
+sys.path[:0] = [str(DOCS), str(ROOT)]  # for the extensions beside this file, and for the drawings of the library
 
 _settings = configparser.ConfigParser(delimiters=["="])
 _settings.read(ROOT / "settings.ini", encoding="utf-8")
@@ -18,7 +18,7 @@ project = html_title = settings["title"]
 author, release, version = settings["author"], settings["version"], settings["version"]
 copyright = settings["copyright"]
 
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "book"]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "book", "drawings"]
 exclude_patterns = ["**.ipynb_checkpoints", ".*"]
 nb_execution_mode = "off"  # outputs are committed with the notebooks, and the tests run them
 nb_ipywidgets_js = {}  # progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead

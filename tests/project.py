@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("config", "plotting", "experiments.experiment", "cli", "folders")  # from 90: what chapters lean on, and what stands in front of them all
+TOOLS = ("config", "plotting", "experiments.experiment", "cli", "folders", "diagrams", "svg")  # from 90: what chapters lean on, and what stands in front of them all
 
 
 @functools.cache

@@ -1,0 +1,26 @@
+"""Draw the picture of the front page: a model trained for seconds translates a sentence that it never saw, word after word.
+
+    python docs/make_front_picture.py     # writes docs/_static/front.svg; about ten seconds on a CPU
+"""
+from pathlib import Path
+
+import torch
+
+from annotated_transformer import TrainConfig, Transformer, TransformerConfig, batch_pairs, trace_attention, train
+from annotated_transformer.data import WordVocabulary
+from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR, sentence_pairs
+from annotated_transformer.diagrams import translation_diagram
+
+torch.manual_seed(0)
+pairs, _ = sentence_pairs()
+vocabulary = WordVocabulary.of(pairs)
+model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(vocabulary)))
+train(model, batch_pairs(5 * vocabulary.encode_pairs(pairs), batch_size=64), TrainConfig(steps=300))
+
+source, target = (text.split() for text in RUNNING_PAIR)
+maps = trace_attention(model, vocabulary.encode(RUNNING_PAIR[0]), word=lambda id: vocabulary.words([id])[0])
+assert maps.queries["decoder cross"] == [*target, "EOS"], maps.queries
+weights = maps.weights["decoder cross"][-1].mean(0)  # of the last layer, the mean over its heads
+title = "A small Transformer writes ich habe die Katze gesehen; lines show what each word reads of I have seen the cat"
+path = Path(__file__).resolve().parent / "_static" / "front.svg"
+print(translation_diagram(source, target, weights[:-1, :-1], motion=True, title=title).save(path))  # without EOS
