@@ -94,12 +94,12 @@ def attend(query:Tensor, # *batch Q Dk
            value:Tensor, # *batch K Dv
            mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
            dropout:float=0.0, # probability of dropping a weight, now
-           attention:Attention=fused_attention, # implementation, if no weights are needed
+           attention_fn:Attention=fused_attention, # implementation, if no weights are needed
            need_weights:bool=False, # return the weights as well
           ) -> tuple[Tensor, Tensor|None]: # *batch Q Dv, and *batch Q K on request
     "Attention and, on request, its weights as they are before dropout."
     if not need_weights:
-        out = scaled_dot_product_attention(query, key, value, mask, dropout, attention)
+        out = scaled_dot_product_attention(query, key, value, mask, dropout, attention_fn)
         return out, None
     check_attention_inputs(query, key, value, mask)
     weights = attention_weights(query, key, mask)
@@ -125,12 +125,12 @@ class MultiHeadAttention(nn.Module):
                  d_v:int|None=None, # width of a value; None means D/H
                  dropout:float=0.0, # probability of dropping a weight in training
                  bias:bool=False, # biases on the four projections
-                 attention:Attention=fused_attention, # implementation, one of `ATTENTIONS`
+                 attention_fn:Attention=fused_attention, # implementation, one of `ATTENTIONS`
                  rotary:nn.Module|None=None, # a `RotaryEmbedding` of queries and keys
                 ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.dropout, self.attention, self.rotary = dropout, attention, rotary
+        self.dropout, self.attention_fn, self.rotary = dropout, attention_fn, rotary
         self.qkv_proj = QKVProjection(d_model, n_heads, d_k, d_v, bias)
         self.out_proj = nn.Linear(n_heads*self.qkv_proj.d_v, d_model, bias=bias)
 
@@ -146,7 +146,7 @@ class MultiHeadAttention(nn.Module):
         if cache: query, (key, value) = query.contiguous(), cache.update(key, value)
         dropout = self.dropout if self.training else 0.0
         records = records_of(self) # none, except inside `record_attention`
-        out, w = attend(query, key, value, mask, dropout, self.attention,
+        out, w = attend(query, key, value, mask, dropout, self.attention_fn,
                         need_weights or bool(records))
         for record in records: record.append(w.detach())
         out = self.out_proj(merge_heads(out)) # B Q D

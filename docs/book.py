@@ -6,7 +6,8 @@
    and inside, the table of parameters made from their comments (docments). nbdev's own `show_doc` would print the whole
    signature a second time, right below the code that the reader has just read, and would have to run the library to do so.
    These blocks come from the syntax tree of the exported modules: a site needs no torch, and each line number is that of the file.
-3. Names in backticks that the library exports become links to their blocks. (nbdev's linker would also link `L`, the number of
+3. Tests and imports are folded: see `folding.py`.
+4. Names in backticks that the library exports become links to their blocks. (nbdev's linker would also link `L`, the number of
    layers, to fastcore's list class, and would write absolute addresses.)
 """
 import ast
@@ -19,11 +20,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import fetch_mathjax
+import folding
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from execnb.nbio import dict2nb, nb2dict
+from folding import details, summary
 from nbdev import processors
 from nbdev.process import NBProcessor
 from sphinx import addnodes
@@ -139,16 +142,6 @@ def signature(node) -> str:
 
 # ---- The API block ----
 
-class api_block(nodes.General, nodes.Element): "A definition: an HTML `details`."
-class api_summary(nodes.General, nodes.TextElement): "Its line that is always seen."
-
-
-def visit_block(self, node): self.body.append(self.starttag(node, "details", CLASS="api", **({"open": "open"} if node["open"] else {})))
-def depart_block(self, node): self.body.append("</details>\n")
-def visit_summary(self, node): self.body.append(self.starttag(node, "summary", ""))
-def depart_summary(self, node): self.body.append("</summary>\n")
-
-
 def inline(text: str) -> list:
     "Text with code in backticks. Not Markdown: in shapes such as `*batch Q K` a star is a star."
     parts = re.split(r"`+([^`]+)`+", text)
@@ -226,13 +219,13 @@ class Api(SphinxDirective):
         self.env.note_dependency(str(path))
         public, comments = parsed(path)
         node = public[name]
-        block = api_block(ids=[f"api-{name}"], open="open" in self.options)
+        block = details(ids=[f"api-{name}"], classes=["api"], open="open" in self.options)
         self.register(block, module, name, self.kind(node))
         lead = inline(facts(ast.get_docstring(node))[0]) if isinstance(node, DEFINITIONS) else constant(node, name, comments)
         shown = name + (signature(node) if isinstance(node, DEFINITIONS) and block["open"] else "")
-        block += api_summary("", "", code(shown, "api-name"), nodes.Text(" "), nodes.inline("", "", *lead, classes=["api-lead"]),
-                             nodes.Text(" "), self.source(path, node))
-        if not isinstance(node, DEFINITIONS): return [block]
+        block += summary("", "", code(shown, "api-name"), nodes.Text(" "), nodes.inline("", "", *lead, classes=["api-lead"]))
+        entry = nodes.container("", block, paragraph(self.source(path, node, name)), classes=["api-entry"])
+        if not isinstance(node, DEFINITIONS): return [entry]
         init = node
         if isinstance(node, ast.ClassDef):
             methods = {m.name: m for m in node.body if isinstance(m, DEFINITIONS)}
@@ -243,7 +236,7 @@ class Api(SphinxDirective):
             for method in methods.values():
                 if method.name.startswith("_") and method.name != "__call__": continue
                 block += self.method(path, module, name, method, comments)
-        return [block]
+        return [entry]
 
     def kind(self, node):
         return "class" if isinstance(node, ast.ClassDef) else "function" if isinstance(node, DEFINITIONS) else "data"
@@ -254,12 +247,17 @@ class Api(SphinxDirective):
         self.env.domains.python_domain.note_object(full, kind, target, location=self.get_location())
         node += addnodes.index(entries=[("single", f"{name} ({module})", target, "", None)])
 
-    def source(self, path, node):
-        return nodes.reference("", "source", classes=["api-source"], refuri=
-                               f"{self.config.book_repository}/blob/{self.config.book_branch}/{path.relative_to(Path(self.config.book_package).parent).as_posix()}#L{node.lineno}")
+    def source(self, path, node, name):
+        "A link that says to those who hear it of what it is the source."
+        file = path.relative_to(Path(self.config.book_package).parent).as_posix()
+        link = nodes.reference("", "source", classes=["api-source"],
+                               refuri=f"{self.config.book_repository}/blob/{self.config.book_branch}/{file}#L{node.lineno}")
+        link += nodes.inline("", f" of {name}", classes=["visually-hidden"])
+        return link
 
     def method(self, path, module, name, method, comments):
-        term = paragraph(code(f".{method.name}{signature(method)}", "api-name"), nodes.Text(" "), self.source(path, method), classes=["api-method"])
+        term = paragraph(code(f".{method.name}{signature(method)}", "api-name"), nodes.Text(" "), self.source(path, method, f"{name}.{method.name}"),
+                         classes=["api-method"])
         term["ids"].append(f"api-{name}.{method.name}")
         self.register(term, module, f"{name}.{method.name}", "property" if is_property(method) else "method")
         return [term, *description(method, comments, with_lead=True)]
@@ -311,6 +309,7 @@ def with_metadata(cell):
     if directive(source, "code-fold") == "true":
         tags.append("hide-input")
         options["code_prompt_show"] = options["code_prompt_hide"] = directive(source, "code-summary") or "Show the code"
+    if directive(source, "code-fold") == "false": tags.append("unfolded")
     # these become classes, and book.css says what they look like
     tags += [flag for flag in ("exports", "slow", "cuda") if re.search(rf"^#\|\s*{flag}\s*$", source, re.M)]
     if caption := directive(source, "fig-cap"):
@@ -327,6 +326,7 @@ def read_notebook(app, docname, source):
     notebook = json.loads(source[0])
     notebook["metadata"].pop("widgets", None)  # the state of widgets, of no use without the scripts that would draw them
     for i, cell in enumerate(notebook["cells"]): cell["source"], cell["id"] = "".join(cell["source"]), cell.get("id", f"cell-{i}")
+    imports = folding.imports_of(notebook["cells"])
     notebook["cells"] = list(with_api_blocks(notebook["cells"], Path(app.config.book_package), docname))
     # Directives have to outlive nbdev's processors, because `with_metadata` reads them after.
     procs = [getattr(processors, p) for p in ("populate_language", "strip_ansi", "hide_line", "filter_stream_", "rm_header_dash",
@@ -341,7 +341,8 @@ def read_notebook(app, docname, source):
             if directive(cell["source"], "include") == "false" or re.search(r"^(nbdev\.)?show_doc\(", cell["source"], re.M): continue
             cell = with_metadata(cell)
         if cell["source"]: shown.append(cell)
-    notebook["cells"] = shown
+    folding.mark_tests(shown)
+    notebook["cells"] = folding.with_imports(shown, imports)
     source[0] = json.dumps(notebook)
 
 
@@ -383,10 +384,25 @@ def chapter_number(docname):
     return match and (match[1].lstrip("0") or "0")
 
 
+PAPER = "https://arxiv.org/abs/1706.03762"
+SECTIONS_OF_PAPER = "https://arxiv.org/html/1706.03762v7"  # the paper as a page, each section with an address
+TABLES = {"1": "S4", "2": "S6", "3": "S6", "4": "S6"}  # the section in which a table stands
+
+
+def paper_address(place) -> str:
+    "Where on the web `section 3.2.1` or `table 2` of the paper is."
+    if found := re.search(r"section (\d)(?:\.(\d))?(?:\.(\d))?", place, re.I):
+        numbers = [number for number in found.groups() if number]
+        return f"{SECTIONS_OF_PAPER}#{'.'.join('S' * depth + number for depth, number in enumerate(numbers, 1))}"
+    if (found := re.search(r"table (\d)", place, re.I)) and found[1] in TABLES: return f"{SECTIONS_OF_PAPER}#{TABLES[found[1]]}.T{found[1]}"
+    return PAPER
+
+
 def dress(app, doctree):
-    "The promise under the title, the number of the chapter, and where in the paper a quotation stands."
+    "Folded tests, the promise under the title, the number of the chapter, and where in the paper a quotation stands."
     docname = app.env.docname
     number = chapter_number(docname)
+    folding.fold_tests(doctree)
     for quote in list(doctree.findall(nodes.block_quote)):
         before = quote.parent.index(quote)
         if number is not None and isinstance(quote.parent[before - 1], nodes.title) and isinstance(quote.parent.parent, nodes.document):
@@ -395,7 +411,7 @@ def dress(app, doctree):
         texts = list(quote.findall(nodes.Text))
         if texts and (place := re.search(r"\s*\(((?:section|table|figure|equation|abstract)\b[^()]*)\)\s*$", texts[-1], re.I)):
             last, parent = texts[-1], texts[-1].parent
-            cite = nodes.inline("", place[1], classes=["paper-place"])
+            cite = nodes.inline("", "", nodes.reference("", place[1], refuri=paper_address(place[1])), classes=["paper-place"])
             parent.replace(last, [nodes.Text(last[:place.start()]), nodes.Text(" "), cite])
     for math in list(doctree.findall(nodes.math)):
         # A drawn formula is an image to the browser, which would put the comma after it on the next line.
@@ -421,7 +437,7 @@ class LinkNames(SphinxPostTransform):
             name = entry.node_id.removeprefix("api-") # a module's name has dots, and so has a method's
             for spelling in {name, full.removeprefix(f"{package}."), full}: known.setdefault(spelling, []).append(entry)
         for literal in list(self.document.findall(nodes.literal)):
-            if "api-name" in literal["classes"] or any(isinstance(p, (nodes.reference, nodes.title)) for p in parents(literal)): continue
+            if "api-name" in literal["classes"] or any(isinstance(p, (nodes.reference, nodes.title, summary)) for p in parents(literal)): continue
             found = known.get(literal.astext().removesuffix("()"), [])
             here = [e for e in found if e.docname == self.env.docname]
             if len(found) > 1: found = here  # the same name in two chapters: only this page's own can be meant
@@ -447,8 +463,7 @@ def setup(app):
     app.add_config_value("book_package", "", "env")
     app.add_config_value("book_repository", "", "env")
     app.add_config_value("book_branch", "", "env")
-    app.add_node(api_block, html=(visit_block, depart_block))
-    app.add_node(api_summary, html=(visit_summary, depart_summary))
+    folding.setup(app)
     app.add_directive("api", Api)
     app.add_directive("part", Part)
     app.add_post_transform(LinkNames)
@@ -458,5 +473,6 @@ def setup(app):
     app.connect("doctree-read", dress, priority=900)  # after Sphinx has collected titles and tables of contents
     # A link depends on where other pages define their names, so all pages are written again when one has changed.
     app.connect("env-updated", lambda app, env: env.found_docs)
-    # a change of this file makes every page out of date
-    return dict(version="1", env_version=zlib.crc32(Path(__file__).read_bytes()), parallel_read_safe=True, parallel_write_safe=True)
+    # a change of these files makes every page out of date
+    version = zlib.crc32(Path(__file__).read_bytes() + Path(folding.__file__).read_bytes())
+    return dict(version="1", env_version=version, parallel_read_safe=True, parallel_write_safe=True)

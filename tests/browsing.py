@@ -1,13 +1,14 @@
 """A headless Chromium for tests, and what they ask of it."""
 
+import contextlib
 import json
 import shutil
 
 import pytest
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
+def open_browser(profile):
+    "A Chromium that keeps its own files in the folder `profile`; the test is skipped where there is none."
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if not (chromium and driver): pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
@@ -16,12 +17,17 @@ def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
-                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000",
-                     f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000", f"user-data-dir={profile}"):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(driver))
-    browser.set_script_timeout(30)
+    browser.set_script_timeout(60)
+    return browser
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    browser = open_browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.quit()
 
@@ -38,6 +44,17 @@ def visit(browser, url):
           if (window.MathJax && MathJax.startup && MathJax.startup.promise) return MathJax.startup.promise.then(() => done());
           setTimeout(wait, 50);
         })();""")
+
+
+@contextlib.contextmanager
+def narrow(browser, width: int, height: int, mobile=False):
+    "A window of another size for a while."
+    size = dict(width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def requested(browser) -> list:

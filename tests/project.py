@@ -57,8 +57,8 @@ class Cell:
 
     @functools.cached_property
     def tree(self) -> ast.Module:
-        "Magics and shell commands, which are not Python, become blank lines."
-        return ast.parse(re.sub(r"^\s*[%!].*$", "", self.source, flags=re.M))
+        "Magics and shell commands, which are not Python, become `pass`."
+        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", self.source, flags=re.M))
 
     @property
     def tests(self) -> bool:

@@ -1,5 +1,7 @@
 "The wheel holds the library and nothing else, and works where it is installed, far from this folder."
 
+import ast
+import json
 import os
 import shutil
 import subprocess
@@ -8,13 +10,13 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
-from importlib.metadata import Distribution, PathDistribution
+from importlib.metadata import Distribution, PackageNotFoundError, PathDistribution, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from project import PACKAGE, ROOT, modules, repository, settings
+from project import PACKAGE, ROOT, chapters, modules, repository, settings
 
 
 def call(*command, cwd):
@@ -122,6 +124,70 @@ def test_installed_command_runs(installed, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+# ---- In Colab ----
+
+
+def closure(*needs: Requirement) -> set[str]:
+    "The names of all distributions that pip would bring for these, of those that are here."
+    found, waiting = set(), [(need, extra) for need in needs for extra in ["", *need.extras]]
+    for need, extra in waiting:  # grows while it is walked
+        name = canonicalize_name(need.name)
+        if (name, extra) in found:
+            continue
+        try:
+            wanted = map(Requirement, distribution(name).requires or ())
+        except PackageNotFoundError:
+            continue
+        found.add((name, extra))
+        due = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})]
+        waiting += [(one, more) for one in due for more in ["", *one.extras]]
+    return {name for name, _ in found}
+
+
+def imports(chapter) -> list[str]:
+    "All its statements `import`, also those inside of functions."
+    nodes = [node for cell in chapter.cells if cell.is_code for node in ast.walk(cell.tree)]
+    return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+@pytest.fixture(scope="module")
+def colab(wheel, tmp_path_factory):
+    "A path for Python with what `pip install '..[notebooks]'` brings, and nothing else: the wheel, and links to packages."
+    unpacked, links = tmp_path_factory.mktemp("unpacked"), tmp_path_factory.mktemp("links")
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    known = PathDistribution(next(unpacked.glob("*.dist-info")))
+    needs = [need for need in map(Requirement, known.requires) if need.marker is None or need.marker.evaluate({"extra": "notebooks"})]
+    for name in closure(*needs):
+        there = distribution(name)
+        for top in {path.parts[0] for path in there.files or ()} - {"..", "__pycache__"}:
+            if not (links / top).exists():
+                (links / top).symlink_to(there.locate_file(top))
+    return [str(unpacked), str(links)]
+
+
+def test_chapters_import_what_colab_has(colab, tmp_path):
+    "Each in names of its own, from the installed library and the packages that its extra `notebooks` names."
+    wanted = {chapter.name: imports(chapter) for chapter in chapters()}
+    code = f"""
+import json, sys, traceback
+sys.path += {colab}
+failed = []
+for chapter, statements in json.load(sys.stdin).items():
+    names = {{}}
+    for statement in statements:
+        try: exec(statement, names)
+        except Exception: failed.append(f"{{chapter}}: {{statement}}: {{traceback.format_exc(limit=-1)}}")
+import {PACKAGE.name}
+print(len(failed), {PACKAGE.name}.__file__, *failed, sep="\\n")
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], input=json.dumps(wanted), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    number, place, *failed = done.stdout.splitlines()
+    assert Path(place).is_relative_to(colab[0]) and number == "0", "\n".join(failed)
+
+
 def test_every_requirement_is_pinned_within_its_bounds():
     pins = {}
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
@@ -130,7 +196,7 @@ def test_every_requirement_is_pinned_within_its_bounds():
             version = next(iter(pin.specifier))
             assert version.operator == "==", line
             pins.setdefault(canonicalize_name(pin.name), []).append(version.version)
-    for kind in ("requirements", "dev_requirements", "docs_requirements"):
+    for kind in ("requirements", "dev_requirements", "docs_requirements", "notebooks_requirements"):
         for need in map(Requirement, settings()[kind].split()):
             versions = pins.get(canonicalize_name(need.name))
             assert versions, f"{need.name} of {kind} is not in constraints.txt"

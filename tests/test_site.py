@@ -4,26 +4,24 @@ The first half reads the built pages. The second half looks at them in a headles
 where there is no browser. Both look at one build, made here from the working tree by the same command as anywhere else.
 """
 import ast
+import builtins
 import configparser
-import functools
-import http.server
 import importlib
 import json
 import os
 import re
-import subprocess
-import sys
-import threading
 from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
-for package in ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_design", "sphinx_copybutton", "bs4"):
-    pytest.importorskip(package, reason=f"the site needs {package}: pip install -e '.[docs]'")
-from browsing import assert_readable, requested, visit, wait_for
+from building import need_tools
+
+need_tools()
+from browsing import assert_readable, narrow, requested, visit, wait_for
 from bs4 import BeautifulSoup
+from project import Cell
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))
@@ -80,21 +78,7 @@ def spaceless(text):
     return re.sub(r"[\s`]+", "", text)
 
 
-# ---- The build, once ----
-
-@pytest.fixture(scope="session")
-def build(tmp_path_factory):
-    target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-c", "docs", "nbs", str(target)]
-    return target, subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
-@pytest.fixture(scope="session")
-def site(build):
-    target, run = build
-    assert (target / "index.html").exists(), run.stderr
-    return target
-
+# ---- The build ----
 
 @pytest.fixture(scope="session")
 def pages(site):
@@ -103,8 +87,8 @@ def pages(site):
 
 
 def test_build_has_no_warnings(build):
-    _, run = build
-    assert run.returncode == 0 and not run.stderr.strip(), run.stderr
+    _, code, complaints = build
+    assert code == 0 and not complaints.strip(), complaints
 
 
 # ---- The order of the book ----
@@ -171,6 +155,84 @@ def test_solutions_are_folded(pages, chapter):
     assert ":::" not in pages[chapter].select_one("article").text.replace("[:::", "")
 
 
+# ---- What is folded ----
+
+def code_cells(chapter):
+    return [cell for data in cells(chapter) if data["cell_type"] == "code" and data["source"].strip() for cell in [Cell(data)]]
+
+
+def listings(page, selector): return [spaceless(pre.text) for pre in page.select(selector)]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_only_tests_are_folded_and_say_how_many(pages, docs, chapter):
+    by_text = {spaceless(re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)): cell for cell in code_cells(chapter)}
+    for block in pages[chapter].select("details.tests"):
+        assert not block.has_attr("open") and not block.select(".cell_output")
+        found = [by_text[text] for text in listings(block, "div.cell_input pre")]
+        assert found and all(cell.tests and not cell.outputs for cell in found)
+        number = sum(docs("folding").checks(cell.source) for cell in found)
+        assert spaceless(block.summary.text) == f"Tests{number}check{'s' * (number > 1)}"
+        assert "tests" not in ((block.find_next_sibling() or block.parent).get("class") or []), "two blocks, where one would do"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_shown_code_needs_nothing_that_is_folded_under_tests(pages, docs, chapter):
+    folding = docs("folding")
+    folded = {*listings(pages[chapter], "details.tests div.cell_input pre")}
+    shown = {*listings(pages[chapter], "div.cell_input pre")} - folded
+    found = {spaceless(re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M)): folding.names(cell.source) for cell in code_cells(chapter)}
+    elsewhere = {name for text, names in found.items() if text not in folded for name in names.defined | names.imported}
+    for text in found.keys() & shown:
+        missing = found[text].needed - elsewhere - {*dir(builtins)}
+        assert not missing, f"{missing}: defined in tests alone, and used by\n{text}"
+
+
+def test_which_cells_are_folded(docs):
+    "Of the cells that check: those that show nothing, define nothing that is needed further down, and no test by name."
+    sources = {"x = 1": 0, "assert x": 1, "y = 2; assert y": 0, "test_eq(y, 2)": 1, "def test_it(): assert x": 0,
+               "with expect_fail(): x.z": 1, "assert x; print(x)": 0, "for i in [x]: assert i": 1, "i = 3; print(i + y)": 0}
+    code = [dict(cell_type="code", source=source, metadata={}, outputs=["1"] * ("print" in source)) for source in sources]
+    apart = dict(cell_type="code", source="assert x", metadata={"tags": ["unfolded"]}, outputs=[])
+    docs("folding").mark_tests([*code, apart])
+    assert [("tests" in cell["metadata"].get("tags", [])) for cell in code] == [bool(folded) for folded in sources.values()]
+    assert apart["metadata"]["tags"] == ["unfolded"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_imports_stand_folded_before_the_first_code(pages, chapter):
+    unseen = [cell for cell in code_cells(chapter) if cell.id != "colab" and (cell.hidden or "export" in cell.directives)]
+    expected = [ast.unparse(node) for cell in unseen for node in cell.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    blocks = pages[chapter].select("details.imports")
+    assert len(blocks) == bool(expected)
+    for block in blocks:
+        assert block.summary.text == "Imports" and not block.has_attr("open")
+        assert not block.find_all_previous("div", class_="cell_input") and block.find_all_next("div", class_="cell_input")
+        tree = ast.parse(block.pre.text)
+        assert [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))] == expected
+        assert "google.colab" not in block.text
+
+
+def test_a_column_of_words_or_numbers_is_a_table_and_a_sentence_is_none(docs):
+    in_columns = docs("folding").in_columns
+    assert in_columns("word   id\ncat     7\n" + "dog     8  " * 30) and not in_columns("one line   alone")
+    assert not in_columns("leak   " + "a sentence that says what was found, " * 2 + "\nnone   nothing")
+
+
+# ---- Quotations ----
+
+def test_quotations_link_the_paper(pages, docs):
+    address = docs("book").paper_address
+    assert address("section 3.2.1") == "https://arxiv.org/html/1706.03762v7#S3.SS2.SSS1"
+    assert address("Section 4; table 1") == "https://arxiv.org/html/1706.03762v7#S4"
+    assert address("table 3") == "https://arxiv.org/html/1706.03762v7#S6.T3"
+    assert address("abstract") == "https://arxiv.org/abs/1706.03762"
+    links = [link for page in pages.values() for link in page.select("blockquote .paper-place > a")]
+    quotes = [c["source"] for chapter in CHAPTERS for c in cells(chapter) if c["cell_type"] == "markdown"]
+    assert len(links) == sum(len(re.findall(r"^>.*\((?:section|table|figure|equation|abstract)[^()]*\)$", q, re.M | re.I)) for q in quotes) > 0
+    assert {link["href"] for link in links} <= {address(link.text) for link in links}
+
+
 # ---- Buttons ----
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -195,7 +257,8 @@ def line_of(href) -> str:
 def test_exported_name_has_a_block_and_its_source(pages, module, chapter, name):
     block = pages[chapter].find(id=f"api-{name}")
     assert block is not None and block.name == "details", "no API block"
-    source = block.summary.select_one("a.api-source")["href"]
+    source = block.find_parent(class_="api-entry").select_one("p > a.api-source")["href"]
+    assert not block.summary.a, "a link inside a button cannot be reached"
     assert f"/{module.name}#" in source
     assert re.match(rf"(?:(?:async )?def|class) {name}\b|[\w, ]*\b{name}\b.*=", line_of(source)), line_of(source)
     for method in block.select("p.api-method"):
@@ -298,9 +361,15 @@ def test_style_sheets_load_nothing_from_other_hosts(site):
 # ---- MathJax ----
 
 @pytest.fixture
-def fetcher(monkeypatch):
+def docs(monkeypatch):
+    "Import a file of docs/."
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    return importlib.import_module("fetch_mathjax")
+    return importlib.import_module
+
+
+@pytest.fixture
+def fetcher(docs):
+    return docs("fetch_mathjax")
 
 
 def test_mathjax_is_fetched_once(fetcher, site, monkeypatch):
@@ -329,18 +398,6 @@ def test_mathjax_that_is_not_the_right_one_is_refused(fetcher, tmp_path, monkeyp
 
 # ---- In a browser ----
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_): pass
-
-
-@pytest.fixture(scope="session")
-def address(site):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-
-
 @pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])
 def test_page_is_whole_and_asks_no_other_host(browser, address, page):
     visit(browser, f"{address}{page}.html")
@@ -356,10 +413,9 @@ def test_page_is_whole_and_asks_no_other_host(browser, address, page):
     assert not [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
+@pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])
 def test_page_fits_a_phone(browser, address, page):
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
-    try:
+    with narrow(browser, 390, 840, mobile=True):
         visit(browser, f"{address}{page}.html")
         browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
         inner, content = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
@@ -367,8 +423,6 @@ def test_page_fits_a_phone(browser, address, page):
             .filter(e => e.getBoundingClientRect().right > 391 && !e.closest('pre, mjx-container, .pst-scrollable-table-container, .cell_output, div.math'))
             .map(e => e.textContent.slice(0, 80))""")
         assert inner == 390 and content <= 390 and not wide, wide
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("name", ["masked_softmax", "MultiHeadAttention"])
@@ -387,6 +441,17 @@ def test_link_to_a_name_unfolds_its_block(browser, address):
     assert browser.execute_script(is_open) is False
     visit(browser, f"{page}#api-masked_softmax")
     assert browser.execute_script(is_open) is True
+
+
+def test_link_into_tests_unfolds_them_and_paper_shows_everything(browser, address):
+    visit(browser, f"{address}02_attention.html")
+    opened = "return [...document.querySelectorAll('article details')].map(d => d.open)"
+    assert not any(browser.execute_script(opened))
+    browser.execute_script("document.querySelector('details.tests pre').id = 'inside'; location.hash = 'inside'")
+    wait_for(browser, "return document.querySelector('details.tests').open")
+    assert sum(browser.execute_script(opened)) == 1
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert all(browser.execute_script(opened))
 
 
 def test_dark_mode_switches_and_stays(browser, address):

@@ -143,7 +143,7 @@ pack pack_all learn_parts choose_parts shuffled contenders masked_quality class_
 patches_of class_token answer_line ids_of words_of Strip most write_captions Subject examine Finding spare listed
 undisturbed GATES configured exchanged by_steps step_size Match TURNED NEVER repeats changed sines_first read_weights
 write_weights Family need ours_of theirs_of FewRows few_rows_linear carry_out symbols towers links VEIL still_picture
-rivals rival recorded_attention src_input tgt_input build_ends initialise
+rivals rival recorded_attention guess_kind KINDS src_input tgt_input build_ends initialise
 """.split()
 
 

@@ -1,10 +1,41 @@
-// A link to a definition unfolds it: browsers do that for what lies inside a `details`, not for the `details` itself.
+// A link to a definition, or to something folded, unfolds it: browsers do that for what lies inside a `details`, not for itself.
 function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const block = target && target.closest("details");
-  if (block) { block.open = true; target.scrollIntoView(); }
+  let folded = false;
+  for (let e = target; e; e = e.parentElement) if (e.matches("details:not([open])")) e.open = folded = true;
+  if (folded) target.scrollIntoView();
 }
 addEventListener("hashchange", unfold);
 unfold();
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
+
+// What is wider than its place can be reached and scrolled by keyboard, and says what it is.
+const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output" };
+function nameIfWide(element) {
+  const wide = element.scrollWidth > element.clientWidth && /auto|scroll/.test(getComputedStyle(element).overflowX);
+  if (wide && !element.dataset.wide) {
+    const [, name] = Object.entries(WIDE).find(([selector]) => element.matches(selector));
+    for (const [key, value] of Object.entries({ tabindex: 0, role: "group", "aria-label": name })) element.setAttribute(key, value);
+    element.dataset.wide = name;
+  } else if (!wide && element.dataset.wide) {
+    for (const key of ["tabindex", "role", "aria-label", "data-wide"]) element.removeAttribute(key);
+  }
+}
+const sizes = new ResizeObserver(changes => changes.forEach(change => nameIfWide(change.target)));
+addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  document.querySelectorAll(Object.keys(WIDE).map(selector => `article ${selector}`)).forEach(e => sizes.observe(e));
+});
+
+// The theme's own: a button whose name is not what is written on it, and a sidebar that is no landmark.
+document.querySelectorAll(".search-button-field[aria-label]").forEach(e => e.removeAttribute("aria-label"));
+const sidebar = document.querySelector("#pst-primary-sidebar");
+if (sidebar) { sidebar.setAttribute("role", "region"); sidebar.setAttribute("aria-label", "The book"); }
+// A head without words is no head to those who hear the table.
+document.querySelectorAll("article th").forEach(th => {
+  if (th.textContent.trim()) return;
+  const cell = document.createElement("td");
+  cell.className = th.className;
+  th.replaceWith(cell);
+});

@@ -1,0 +1,56 @@
+"The site as it is built from the working tree, once for all tests, and a server for it."
+
+import functools
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from filelock import FileLock
+from project import ROOT
+
+for_the_site = ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_design", "sphinx_copybutton", "bs4")
+
+
+def need_tools():
+    "Skip a file of tests where the site cannot be built."
+    for package in for_the_site:
+        pytest.importorskip(package, reason=f"the site needs {package}: pip install -e '.[docs]'")
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    "The folder of the site, and how sphinx-build ended: (exit code, what it complained of)."
+    base = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        base = base.parent  # shared by pytest's workers: whoever comes second waits for the first one's site
+    target, ended = base / "site", base / "site.json"
+    with FileLock(base / "site.lock"):
+        if not ended.exists():
+            words = ["-W", "--keep-going", "-q", "-b", "html", "-c", "docs", "nbs", str(target)]
+            done = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=ROOT, capture_output=True, text=True)
+            ended.write_text(json.dumps([done.returncode, done.stderr]), encoding="utf-8")
+    return target, *json.loads(ended.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def site(build):
+    target, _, complaints = build
+    assert (target / "index.html").exists(), complaints
+    return target
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()

@@ -1,0 +1,144 @@
+"""Everybody can read the site: by keyboard, by ear, with weak eyes, in a narrow window.
+
+axe-core, which knows the rules of WCAG, looks at each page with everything unfolded, in light and in dark. It is one file of
+an npm package, fetched like MathJax and kept in pytest's cache; without npm, or a browser, these tests are skipped.
+"""
+
+import importlib
+import queue
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from building import need_tools
+
+need_tools()
+from browsing import narrow, open_browser, visit
+from project import ROOT, chapters
+
+PAGES = [*(chapter.name for chapter in chapters()), "index", "genindex", "search"]
+ON_A_PHONE = ["02_attention", "08_transformer", "84_interop.weight_map", "index"]
+WINDOW = 1300  # pixels; a line of code of WIDEST characters can be read in it without scrolling
+WIDEST = 92
+AXE = dict(
+    package="axe-core@4.14.1",
+    member="package/axe.min.js",
+    sha256="29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c",
+    need="The tests for readers need axe-core",
+)
+
+# Most of a page is alike, and looking at all of it takes minutes. Of the coloured words of the listings one of each kind stays,
+# formulas are drawn in the colour of their text, and of texts that have the same ancestors one stands for all.
+SAMPLE = """const spans = new Set(), texts = new Set();
+document.querySelectorAll('.highlight span').forEach(e => {
+  const kind = e.className + '|' + e.closest('.highlight').parentElement.className;
+  if (spans.has(kind)) e.replaceWith(...e.childNodes); else spans.add(kind);
+});
+document.querySelectorAll('mjx-container > svg').forEach(e => e.replaceChildren());
+window.sample = [...document.querySelectorAll('body *')].filter(e => {
+  if (e.closest('svg, script, style, mjx-container') || ![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) return false;
+  let kind = '';
+  for (let x = e; x; x = x.parentElement) kind += `${x.tagName}.${x.className} `;
+  return !texts.has(kind) && texts.add(kind);
+});"""
+RUN = """const done = arguments[1], [context, options] = arguments[0] == 'all' ? [document, {}]
+  : arguments[0] == 'colours' ? [{include: sample}, {runOnly: {type: 'rule', values: ['color-contrast']}}]
+  : [document, {rules: {'color-contrast': {enabled: false}}}];
+axe.run(context, {resultTypes: ['violations'], ...options}).then(result => done(result.violations
+  .filter(v => ['serious', 'critical'].includes(v.impact))
+  .map(v => `${v.id}: ${v.help}\\n` + v.nodes.slice(0, 5).map(n => `    ${n.target.join(' ')}  ${n.html.slice(0, 120)}`).join('\\n'))))"""
+
+
+@pytest.fixture(scope="session")
+def axe(request, tmp_path_factory):
+    "The text of axe-core."
+    sys.path.insert(0, str(ROOT / "docs"))
+    fetch = importlib.import_module("fetch_mathjax").fetch
+    kept = getattr(request.config, "cache", None)
+    path = (kept.mkdir("axe-core") if kept else tmp_path_factory.mktemp("axe-core")) / "axe.min.js"
+    try:
+        fetch(path, **AXE)
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
+    return path.read_text(encoding="utf-8")
+
+
+def unfold(browser):
+    browser.execute_script(
+        """document.querySelectorAll('details').forEach(d => { d.open = true });
+        document.head.append(Object.assign(document.createElement('style'), {textContent: '* { transition: none !important }'}))"""
+    )
+    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0]))")  # sizes are known
+
+
+def complaints(browser, axe, what, theme="light") -> list[str]:
+    "What axe-core finds of `what`: the colours, all but them, or all; only what it calls serious or critical."
+    browser.execute_script("const root = document.documentElement; root.dataset.theme = root.dataset.mode = arguments[0]", theme)
+    if not browser.execute_script("return !!window.axe"):
+        browser.execute_script(axe)
+        browser.execute_script(SAMPLE)
+    return browser.execute_async_script(RUN, what)
+
+
+def lines_cut_off(browser) -> list[str]:
+    "Of listings, each with a line of WIDEST characters at its end. Printed tables may scroll, if they are wider."
+    return browser.execute_script(
+        """document.querySelectorAll('article pre').forEach(pre => pre.append('\\n' + 'm'.repeat(arguments[0])));
+        const wide = [...document.querySelectorAll('article pre')].filter(e => e.scrollWidth > e.clientWidth && !e.closest('.columns'));
+        return wide.map(e => `${e.scrollWidth} > ${e.clientWidth}: ` + e.textContent.split('\\n').sort((a, b) => b.length - a.length)[0])""",
+        WIDEST,
+    )
+
+
+def look_at(browser, url, axe) -> dict[str, list[str]]:
+    "All that is asked of one page in a window of ordinary size."
+    with narrow(browser, WINDOW, 1000):
+        visit(browser, url)
+        unfold(browser)
+        return {
+            "sideways": browser.execute_script("const all = document.documentElement; return all.scrollWidth > innerWidth ? [all.scrollWidth] : []"),
+            "cut off": lines_cut_off(browser),
+            "barred": complaints(browser, axe, "all but colours"),
+            "faint in light": complaints(browser, axe, "colours", "light"),
+            "faint in dark": complaints(browser, axe, "colours", "dark"),
+        }
+
+
+@pytest.fixture(scope="module")
+def found(request, address, browser, axe, tmp_path_factory):
+    "Page -> a promise of what was found there, by two browsers at once; only pages that some test will ask for."
+    pages = [item.callspec.params["page"] for item in request.session.items if "found" in item.fixturenames]
+    second = open_browser(tmp_path_factory.mktemp("second"))
+    free = queue.SimpleQueue()
+    for one in (browser, second):
+        free.put(one)
+
+    def look(page):
+        mine = free.get()
+        try:
+            return look_at(mine, f"{address}{page}.html", axe)
+        finally:
+            free.put(mine)
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {page: pool.submit(look, page) for page in dict.fromkeys(pages)}
+    second.quit()
+
+
+@pytest.mark.parametrize("what", ["sideways", "cut off", "barred", "faint in light", "faint in dark"])
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_for_everybody(found, page, what):
+    complaints = found[page].result()[what]
+    assert not complaints, "\n".join(map(str, complaints))
+
+
+@pytest.mark.parametrize("name", ON_A_PHONE)
+def test_nothing_bars_a_reader_with_a_phone(browser, address, axe, name):
+    "Here code and formulas are wider than the page: they scroll, can be reached by keyboard, and have a name."
+    with narrow(browser, 390, 840, mobile=True):
+        visit(browser, f"{address}{name}.html")
+        unfold(browser)
+        wide = browser.execute_script("return [...document.querySelectorAll('[data-wide]')].map(e => [e.tabIndex, e.getAttribute('aria-label')])")
+        assert wide and all(index == 0 and label for index, label in wide)
+        found = complaints(browser, axe, "all")
+        assert not found, "\n".join(found)
