@@ -22,6 +22,7 @@ setup(
     license_files=["LICENSE"],
     url=cfg["git_url"],
     packages=find_packages(include=["annotated_transformer", "annotated_transformer.*"]),
+    package_data={"annotated_transformer.inspection": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,

@@ -219,17 +219,17 @@ def batch_by_tokens(pairs:list, # of (source ids, target ids)
 # %% ../nbs/10_data.ipynb #padding-share
 def padding_fraction(batches:Iterable, # of `Batch`, or of lists of pairs
                     ) -> float: # 0 to 1
-    "The part of all places, of sources and of targets, that holds padding."
-    places = tokens = 0
+    "The part of all positions, of sources and of targets, that holds padding."
+    positions = tokens = 0
     for batch in batches:
         if isinstance(batch, Batch):
             sides = [(ids != batch.pad_id).sum(1).tolist()
                      for ids in (batch.src, batch.tgt_out)]
         else: sides = [[len(ids) + 1 for ids in side] for side in zip(*batch)] # with EOS
         for lengths in sides:
-            places, tokens = places + len(lengths)*max(lengths), tokens + sum(lengths)
-    if not places: raise argument_error('batches', 'none', 'at least one batch')
-    return 1 - tokens/places
+            positions, tokens = positions + len(lengths)*max(lengths), tokens + sum(lengths)
+    if not positions: raise argument_error('batches', 'none', 'at least one batch')
+    return 1 - tokens/positions
 
 # %% ../nbs/10_data.ipynb #stream-batches
 def batch_pairs(pairs:Iterable, # of (source ids, target ids), may be endless

@@ -37,8 +37,8 @@ def smoothed_targets(targets:Tensor, # *batch, ids
 def reference_cross_entropy(logits:Tensor, # *batch V
                             targets:Tensor, # *batch, ids
                             smoothing:float=0.0, # epsilon, probability
-                            pad_id:int|None=0, # such places cost nothing; None: all count
-                           ) -> Tensor: # scalar, nats, summed over places
+                            pad_id:int|None=0, # such positions cost nothing; None: all count
+                           ) -> Tensor: # scalar, nats, summed over positions
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)
     return -(wanted * F.log_softmax(logits, -1)).sum()
@@ -47,13 +47,13 @@ def reference_cross_entropy(logits:Tensor, # *batch V
 def cross_entropy(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
                   smoothing:float=0.0, # epsilon, probability
-                  pad_id:int|None=0, # places with this target cost nothing; None: all count
-                 ) -> Tensor: # scalar, nats, summed over places
+                  pad_id:int|None=0, # positions with this target cost nothing; None: all count
+                 ) -> Tensor: # scalar, nats, summed over positions
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
     if logits.shape[:-1] != targets.shape:
         raise argument_error('targets', tuple(targets.shape),
-                             f'{tuple(logits.shape[:-1])}, a target for each place')
+                             f'{tuple(logits.shape[:-1])}, a target for each position')
     vocab_size = logits.shape[-1]
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
     if pad_id is not None:
@@ -88,8 +88,8 @@ def perplexity(loss:float, # mean loss per token, nats
 # %% ../nbs/11_loss.ipynb #count-correct
 def count_correct(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
-                  pad_id:int|None=0, # places with this target do not count; None: all count
-                 ) -> int: # places
-    "How many places have the true token as their most probable one."
+                  pad_id:int|None=0, # positions with this target do not count; None: all count
+                 ) -> int: # positions
+    "How many positions have the true token as their most probable one."
     correct = logits.argmax(-1) == targets
     return int((correct if pad_id is None else correct & (targets != pad_id)).sum())

@@ -81,9 +81,12 @@ class QKVProjection(nn.Linear):
 
     def project(self, x, first, last): # by the matrices from `first` up to `last`
         rows = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
-        bias = None if self.bias is None else self.bias[rows]
-        parts = F.linear(x, self.weight[rows], bias).split(self.sizes[first:last], dim=-1)
+        parts = self.rows(x, rows).split(self.sizes[first:last], dim=-1)
         return tuple(split_heads(part, self.n_heads) for part in parts)
+
+    def rows(self, x, rows): # x times some rows of the packed matrix
+        bias = None if self.bias is None else self.bias[rows]
+        return F.linear(x, self.weight[rows], bias)
 
 # %% ../nbs/04_multi_head_attention.ipynb #attend
 def attend(query:Tensor, # *batch Q Dk

@@ -7,7 +7,7 @@ import torch
 from annotated_transformer import config
 from annotated_transformer.config import SpecialTokens, available_memory, check_memory, model_bytes
 from annotated_transformer.decoding import Uncached, generate_ids, greedy_decode
-from annotated_transformer.fast_linear import Compiled, SkinnyWeight, linear_weights, measure_products, prepare_for_decoding
+from annotated_transformer.fast_linear import Compiled, Skinny, linear_weights, measure_products, prepare_for_decoding, weight_of
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.positions import POSITIONS, sinusoids
 from annotated_transformer.sampling import sample
@@ -298,9 +298,10 @@ def test_what_does_not_gain_stays_plain():
     (shape, *_), some = gains(model, 0.9), gains(model, 0.9)
     some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
     prepared = prepare_for_decoding(model, some)
-    skinny = [w for w in linear_weights(prepared) if isinstance(w, SkinnyWeight)]
-    assert skinny and {(*w.shape, w.dtype) for w in skinny} == {shape} and {w.faster for w in skinny} == {frozenset([1])}
-    assert not any(isinstance(w, SkinnyWeight) for w in prepare_for_decoding(model, gains(model, 1.04)).parameters())
+    skinny = [layer for layer in prepared.modules() if isinstance(layer, Skinny)]
+    assert skinny and {(*weight_of(layer).shape, weight_of(layer).dtype) for layer in skinny} == {shape}
+    assert {layer.skinny.faster for layer in skinny} == {frozenset([1])}
+    assert not any(isinstance(layer, Skinny) for layer in prepare_for_decoding(model, gains(model, 1.04)).modules())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -13,6 +13,9 @@ HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='win
 READ, WRITTEN = ["the", "cat", HOSTILE, "EOS"], ["die", "Katze", "EOS"]
 
 
+START = 2, 1  # the middle rows of the encoder and of the decoder, on which a view begins
+
+
 def example() -> AttentionMaps:
     "Two layers of three heads; each part with weights of its own."
     torch.manual_seed(0)
@@ -51,20 +54,21 @@ def test_every_head_answers_for_the_token_under_the_mouse(browser, page):
     from selenium.webdriver import ActionChains
 
     visit(browser, page)
-    assert shown(browser) == [pytest.approx(expected(part, 0), abs=1e-6) for part in example().weights]
-    ActionChains(browser).move_to_element(buttons(browser, 1)[1]).perform()
+    first, second = START
+    assert shown(browser) == [pytest.approx(expected(part, row), abs=1e-6) for part, row in zip(example().weights, (first, second, second))]
+    ActionChains(browser).move_to_element(buttons(browser, 1)[2]).perform()
     encoder, own, cross = shown(browser)
-    assert encoder == pytest.approx(expected("encoder self", 0), abs=1e-6)
-    assert own == pytest.approx(expected("decoder self", 1), abs=1e-6)
-    assert cross == pytest.approx(expected("decoder cross", 1), abs=1e-6)
-    assert pressed(browser, 1) == [0], "pointing does not choose"
+    assert encoder == pytest.approx(expected("encoder self", first), abs=1e-6)
+    assert own == pytest.approx(expected("decoder self", 2), abs=1e-6)
+    assert cross == pytest.approx(expected("decoder cross", 2), abs=1e-6)
+    assert pressed(browser, 1) == [second], "pointing does not choose"
     ActionChains(browser).move_to_element(browser.find_element("css selector", ".head")).perform()
-    assert shown(browser)[2] == pytest.approx(expected("decoder cross", 0), abs=1e-6), "back to the chosen token"
+    assert shown(browser)[2] == pytest.approx(expected("decoder cross", second), abs=1e-6), "back to the chosen token"
 
 
 def test_each_head_says_in_words_what_it_reads_most(browser, page):
     visit(browser, page)
-    rows = example().weights["encoder self"][:, :, 0].flatten(0, 1)
+    rows = example().weights["encoder self"][:, :, START[0]].flatten(0, 1)
     grid = browser.find_element("css selector", ".grid")
     said = [element.get_attribute("textContent") for element in grid.find_elements("css selector", ".said")]
     assert said == [f"{READ[row.argmax()]}, {round(100 * round(255 * row.max().item()) / 255)} %" for row in rows]
@@ -80,9 +84,9 @@ def test_keyboard_reaches_every_token(browser, page):
 
     visit(browser, page)
     press(Keys.TAB)
-    assert browser.switch_to.active_element == buttons(browser, 0)[0]
-    press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert pressed(browser, 0) == [2] and shown(browser)[0] == pytest.approx(expected("encoder self", 2), abs=1e-6)
+    assert browser.switch_to.active_element == buttons(browser, 0)[START[0]]
+    press(Keys.ARROW_LEFT)
+    assert pressed(browser, 0) == [1] and shown(browser)[0] == pytest.approx(expected("encoder self", 1), abs=1e-6)
     press(Keys.END)
     assert pressed(browser, 0) == [3]
     press(Keys.ARROW_RIGHT)
@@ -91,7 +95,7 @@ def test_keyboard_reaches_every_token(browser, page):
     assert pressed(browser, 0) == [0]
     assert browser.switch_to.active_element == browser.find_element("css selector", ".scroll"), "one stop of Tab for each row"
     press(Keys.TAB)
-    assert browser.switch_to.active_element == buttons(browser, 1)[0]
+    assert browser.switch_to.active_element == buttons(browser, 1)[START[1]]
 
 
 def test_view_asks_no_host_and_no_label_becomes_markup(browser, page):
@@ -148,7 +152,7 @@ def test_two_views_on_a_page_are_apart(browser, tmp_path):
     visit(browser, AttentionView(fragment + fragment).save(tmp_path / "two.html").as_uri())
     assert len(browser.find_elements("css selector", ".grid")) == 6
     buttons(browser, 0, view=1)[1].click()
-    assert shown(browser, 0)[0] == pytest.approx(expected("encoder self", 0), abs=1e-6)
+    assert shown(browser, 0)[0] == pytest.approx(expected("encoder self", START[0]), abs=1e-6)
     assert shown(browser, 1)[0] == pytest.approx(expected("encoder self", 1), abs=1e-6)
 
 

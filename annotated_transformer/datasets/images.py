@@ -198,18 +198,18 @@ def random_affine(images:Tensor, # B C H W
 # %% ../../nbs/55_datasets.images.ipynb #image-batches
 def image_batches(
     data:ImageDataset, # all pictures
-    numbers:Tensor, # of those to be used
+    indices:Tensor, # of those to be used
     batch_size:int, # pictures in a batch
     seed:int=0, # of the order and the changes
-    change:Callable[..., Tensor]=random_affine, # (B C H W, generator) -> B C H W
+    augment:Callable[..., Tensor]=random_affine, # (B C H W, generator) -> B C H W
 ) -> Iterator[LabelledBatch]:
     "Pictures in random order, changed at random, without end."
-    check_sizes(batch_size=batch_size, pictures=len(numbers))
-    generator, queue = torch.Generator().manual_seed(seed), numbers[:0]
+    check_sizes(batch_size=batch_size, pictures=len(indices))
+    generator, queue = torch.Generator().manual_seed(seed), indices[:0]
     while True:
         while len(queue) < batch_size:
-            again = torch.randperm(len(numbers), generator=generator)
-            queue = torch.cat([queue, numbers[again]])
+            again = torch.randperm(len(indices), generator=generator)
+            queue = torch.cat([queue, indices[again]])
         now, queue = queue[:batch_size], queue[batch_size:]
-        images = change(data.images[now], generator)
+        images = augment(data.images[now], generator)
         yield LabelledBatch((images,), data.labels[now])

@@ -41,12 +41,12 @@ def deduplicate(texts:dict, # topic -> text
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #split-text
 def split_text(topics:dict, # topic -> list of paragraphs
-               share:float=0.1, # of each topic's characters, held out at the least
+               fraction:float=0.1, # of each topic's characters, held out at the least
               ) -> tuple[list, list]: # texts for training, texts held out
     "The end of each topic is held out."
     parts = [], []
     for paragraphs in topics.values():
-        first, rest = len(paragraphs), share*sum(map(len, paragraphs))
+        first, rest = len(paragraphs), fraction*sum(map(len, paragraphs))
         while rest > 0:
             first -= 1
             rest -= len(paragraphs[first])

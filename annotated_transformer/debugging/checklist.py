@@ -117,7 +117,7 @@ class Report:
 
     def __repr__(self) -> str:
         marks = {True: 'ok', False: 'FAILS', None: '-'}
-        rows = [f'{marks[found.passed]:6}{name:12}{found.words}'
+        rows = [f'{marks[found.passed]:6}{name:12}{found.message}'
                 for name, found in self.findings.items()]
         return '\n'.join([f'{self.title}: {len(self.failed)} of {len(rows)} probes fail',
                           *rows])
@@ -155,14 +155,14 @@ def attempt(probe:Callable, # one of `PROBES`
     "What the probe finds; a model that stops has failed it."
     try: return probe(subject)
     except Exception as error: # whatever the model raises
-        words = str(error).split('\n')[0]
-        return ProbeResult(False, f'the model stopped: {type(error).__name__}: {words}')
+        message = str(error).split('\n')[0]
+        return ProbeResult(False, f'the model stopped: {type(error).__name__}: {message}')
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
 def check_transformer(
     model, # a module, or whatever `forward` can call
     forward:Callable|None=None, # (model, *inputs) -> B T V; None: a plain call
-    kind:str|None=None, # see `KINDS`; None: told from its parts
+    architecture:str|None=None, # see `ARCHITECTURES`; None: told from its parts
     vocab_size:int|None=None, # V; None: from its configuration
     pad_id:int|None=None, # None: from its configuration, or no padding
     cached:Callable|None=None, # (model, *inputs) -> B T V, step by step
@@ -174,7 +174,8 @@ def check_transformer(
     be probed."""
     with preserve_state(model):
         cached = cached or cached_steps_of(model)
-        subject = prepare(model, forward, kind, vocab_size, pad_id, cached, length, seed)
+        subject = prepare(model, forward, architecture, vocab_size, pad_id, cached, length,
+                          seed)
         findings, logits = {}, subject.logits(*subject.inputs)
         if logits.ndim != 3 or logits.shape[:2] != subject.inputs[-1].shape:
             raise argument_error('forward', tuple(logits.shape),
@@ -187,4 +188,4 @@ def check_transformer(
                                              f'not judged, as the probe {closed[0]!r} '
                                              f'fails')
             else: findings[name] = attempt(probe, subject)
-    return Report(f'{type(model).__name__}, {subject.kind}', findings)
+    return Report(f'{type(model).__name__}, {subject.architecture}', findings)

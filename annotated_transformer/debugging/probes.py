@@ -15,9 +15,9 @@ from torch.nn import functional as F
 from ..config import argument_error, check_choice, check_sizes
 
 # %% auto #0
-__all__ = ['KINDS', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids', 'guess_kind', 'usable_ids',
-           'parameters_of', 'prepare', 'rounding_unit', 'tolerance', 'influence', 'probe_leak', 'probe_reach',
-           'swap_effect', 'probe_order', 'probe_padding', 'probe_empty_row', 'gradients', 'format_names',
+__all__ = ['ARCHITECTURES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids', 'guess_architecture',
+           'usable_ids', 'parameters_of', 'prepare', 'rounding_unit', 'tolerance', 'influence', 'probe_leak',
+           'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'probe_empty_row', 'gradients', 'format_names',
            'probe_gradient', 'probe_batch']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
@@ -25,7 +25,7 @@ __all__ = ['KINDS', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 
 class ProbeResult:
     "What one probe found."
     passed: bool|None # None: the probe does not apply, or could not judge
-    words: str # what was found, and what it means
+    message: str # what was found, and what it means
     measured: float = 0.0 # the number behind: a change of the logits, or a count
 
 def verdict(passed:bool, # the question's answer
@@ -33,18 +33,18 @@ def verdict(passed:bool, # the question's answer
             bad:str, # what to say if not
             measured:float=0.0, # the number behind
            ) -> ProbeResult:
-    "A finding that chooses its words."
+    "A finding that chooses its message."
     return ProbeResult(passed, good if passed else bad, measured)
 
 # %% ../../nbs/82_debugging.probes.ipynb #subject
-KINDS = 'encoder-decoder', 'language model', 'encoder'
+ARCHITECTURES = 'encoder-decoder', 'language model', 'encoder'
 
 @dataclass(frozen=True)
 class ModelUnderTest:
     "A model under examination, with what to ask it."
     model: object # a module, or whatever `forward` can call
     forward: Callable # (model, *inputs) -> logits B T V
-    kind: str # one of `KINDS`
+    architecture: str # one of `ARCHITECTURES`
     inputs: tuple # source B S and target B T, or ids B T; no padding or repetition
     replacement_ids: tuple # for each input, ids B that its rows do not hold
     pad_id: int|None = None # None: the model knows no padding
@@ -91,15 +91,17 @@ def sample_ids(usable:list, # ids that may occur
     return ids[:, :length], ids[:, length]
 
 # %% ../../nbs/82_debugging.probes.ipynb #guess-kind
-def guess_kind(model, # any model
-              ) -> str: # one of `KINDS`
+def guess_architecture(model, # any model
+              ) -> str: # one of `ARCHITECTURES`
     "What the model's parts say. Raises `ValueError` where they say nothing."
     parts = hasattr(model, 'encoder'), hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    kinds = dict(zip([(True, True), (False, True), (True, False)], KINDS))
-    if parts not in kinds:
-        raise argument_error('kind', None,
-                             f'one of {KINDS}: {type(model).__name__} does not tell')
-    return kinds[parts]
+    architectures = dict(zip([(True, True), (False, True), (True, False)],
+                             ARCHITECTURES)) # by the parts that there are
+    if parts not in architectures:
+        raise argument_error('architecture', None,
+                             f'one of {ARCHITECTURES}: {type(model).__name__} does '
+                             'not tell')
+    return architectures[parts]
 
 def usable_ids(model, # any model
                vocab_size:int|None, # V; None: from its configuration
@@ -127,7 +129,7 @@ def parameters_of(model, # any model
 def prepare(
     model, # a module, or whatever `forward` can call
     forward:Callable|None=None, # (model, *inputs) -> logits B T V; None: a plain call
-    kind:str|None=None, # see `KINDS`; None: told from its parts
+    architecture:str|None=None, # see `ARCHITECTURES`; None: told from its parts
     vocab_size:int|None=None, # V; None: from its configuration
     pad_id:int|None=None, # None: from its configuration, or no padding
     cached:Callable|None=None, # (model, *inputs) -> B T V, step by step
@@ -135,19 +137,20 @@ def prepare(
     seed:int=0, # of ids and dropout
 ) -> ModelUnderTest:
     "The subject of the probes. Raises `ValueError` for what cannot be probed."
-    kind = kind or guess_kind(model)
-    check_choice('kind', kind, KINDS)
+    architecture = architecture or guess_architecture(model)
+    check_choice('architecture', architecture, ARCHITECTURES)
     check_sizes(length=length)
     if pad_id is None: pad_id = config_value(model, 'pad_id', 'pad_token_id')
     usable, generator = usable_ids(model, vocab_size,
                                    pad_id), torch.Generator().manual_seed(seed)
-    lengths = [length + 1, length] if kind == 'encoder-decoder' else [length]
+    lengths = [length + 1, length] if architecture == 'encoder-decoder' else [length]
     drawn = [sample_ids(usable, n, 2, generator) for n in lengths]
     weights = model.parameters() if isinstance(model, nn.Module) else () # frozen ones too
     device = next((p.device for p in weights), 'cpu')
     inputs, replacement_ids = zip(*((ids.to(device), other.to(device)) for ids,
                                     other in drawn))
-    return ModelUnderTest(model, forward or (lambda model, *inputs: model(*inputs)), kind,
+    return ModelUnderTest(model, forward or (lambda model, *inputs: model(*inputs)),
+                          architecture,
                           inputs, replacement_ids,
                           pad_id, cached, seed)
 
@@ -159,8 +162,8 @@ def rounding_unit(subject:ModelUnderTest, # what is examined
     with torch.no_grad(): logits = subject.call(*subject.inputs)
     weights = subject.model.parameters() if isinstance(subject.model, nn.Module) else ()
     used = {logits.dtype, *(p.dtype for p in weights)}
-    used = {dtype} if dtype else {kind for kind in used if kind.is_floating_point}
-    return max(torch.finfo(kind).eps for kind in used) * logits.float().std().item()
+    used = {dtype} if dtype else {d for d in used if d.is_floating_point}
+    return max(torch.finfo(d).eps for d in used) * logits.float().std().item()
 
 def tolerance(subject:ModelUnderTest, # what is examined
              ) -> float: # in units of the logits
@@ -186,7 +189,7 @@ def influence(subject:ModelUnderTest, # what is examined
 # %% ../../nbs/82_debugging.probes.ipynb #probe-leak
 def probe_leak(subject:ModelUnderTest): # what is examined
     "Does the future change the past?"
-    if subject.kind == 'encoder':
+    if subject.architecture == 'encoder':
         return ProbeResult(None, 'does not apply: an encoder looks both ways')
     for training in (False, True):
         future = influence(subject, training=training).triu(1)
@@ -205,7 +208,7 @@ def probe_reach(subject:ModelUnderTest): # what is examined
     "Does every token matter to every output that may see it?"
     for side, name in enumerate(subject.named()):
         moved = influence(subject, side) > 0
-        sees_all = subject.kind == 'encoder' or name == 'source'
+        sees_all = subject.architecture == 'encoder' or name == 'source'
         dead = ~moved if sees_all else (~moved).tril()
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
@@ -232,7 +235,7 @@ def probe_order(subject:ModelUnderTest): # what is examined
     "Does it matter in which order the tokens stand?"
     if rounding_unit(subject) > 2*rounding_unit(subject, torch.float32):
         return ProbeResult(None, 'not judged: order is told from rounding in float32 only')
-    least, causal = torch.inf, subject.kind != 'encoder'
+    least, causal = torch.inf, subject.architecture != 'encoder'
     for side, name in enumerate(subject.named()):
         n, written = subject.inputs[side].shape[1], name != 'source'
         for j in range(n - 1 - (written and causal)): # there must be an output after them

@@ -54,7 +54,7 @@ def decode_caption(ids:list, # of ids, none of them special
 class DigitStrip:
     "Some digits side by side."
     picture: Tensor # 1 H W, values from 0 to 1
-    numbers: list # which pictures of the collection it is made of
+    indices: list # which pictures of the collection it is made of
     starts: list # the column in which each begins
 
 def random_starts(n:int, # digits
@@ -70,23 +70,23 @@ def random_starts(n:int, # digits
 # %% ../../nbs/59_experiments.captioning.ipynb #strips-3
 def strips(
     data:ImageDataset, # of digits
-    numbers:Tensor, # of those to be used
+    indices:Tensor, # of those to be used
     count:int, # strips in a list
     width:int=40, # of a strip, columns
     max_digits:int=4, # digits in a strip
     seed:int=0, # of everything that is left to rng
-    change:Callable=lambda images, generator: images, # of the digits, see `random_affine`
+    augment:Callable=lambda images, generator: images, # of the digits, see `random_affine`
 ) -> Iterator[list]: # of (strip, words), without end
     "Strips of one to `max_digits` random digits, with their words."
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
-    side, numbers = data.images.shape[-1], numbers.tolist()
+    side, indices = data.images.shape[-1], indices.tolist()
     if width < max_digits*side:
         raise argument_error('width', width,
                              f'room for {max_digits} digits, {max_digits*side}')
     check_memory(count * (4*side*width + 1000), 'a list of strips', n_heldout=count)
     while True:
-        chosen = [rng.choices(numbers, k=rng.randint(1, max_digits)) for _ in range(count)]
-        images = change(data.images[[number for some in chosen for number in some]],
+        chosen = [rng.choices(indices, k=rng.randint(1, max_digits)) for _ in range(count)]
+        images = augment(data.images[[number for some in chosen for number in some]],
                         generator)
         made = []
         for some, parts in zip(chosen, images.split([len(some) for some in chosen])):
@@ -187,8 +187,8 @@ def format_example(strip:DigitStrip, # a picture of some digits
                    prediction:list, # words: what was written
                   ) -> str:
     "What a strip shows, by which pictures, and what was read, in a line."
-    mark, numbers = mark_correct(prediction, target), ' '.join(map(str, strip.numbers))
-    return f'{mark}   {" ".join(target)} (pictures {numbers})  ->  {" ".join(prediction)}'
+    mark, indices = mark_correct(prediction, target), ' '.join(map(str, strip.indices))
+    return f'{mark}   {" ".join(target)} (pictures {indices})  ->  {" ".join(prediction)}'
 
 # %% ../../nbs/59_experiments.captioning.ipynb #run-captioning
 def run_captioning(

@@ -9,125 +9,20 @@ import base64
 import html
 import json
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 from .attention_maps import AttentionMaps
 
 # %% auto #0
-__all__ = ['STYLE', 'WALK', 'READ', 'DRAW', 'static_fallback', 'AttentionView', 'attention_view']
+__all__ = ['packed_file', 'static_fallback', 'AttentionView', 'attention_view']
 
-# %% ../../nbs/32_inspection.attention_view.ipynb #how-it-looks-code
-STYLE = """
-.attention-view { --hot: #0b62b8; --on-hot: #fff;
-  font: 14px/1.4 system-ui, sans-serif; max-width: 100%; }
-.attention-view p { margin: .6em 0 .2em; }
-.attention-view button { font: inherit; color: inherit; background: none;
-  border: 1px solid #8888;
-  border-radius: 4px; padding: 1px 6px; margin: 1px;
-  min-height: 24px; min-width: 24px; cursor: pointer; }
-.attention-view button.shown { border-color: var(--hot); box-shadow: 0 0 0 1px var(--hot); }
-.attention-view button[aria-pressed=true] { background: var(--hot); color: var(--on-hot); }
-.attention-view :focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
-.attention-view .scroll { overflow-x: auto; padding-bottom: 4px; }
-.attention-view .grid { display: inline-grid; gap: 1px; align-items: end; }
-.attention-view .grid > * { font-size: 11px; white-space: nowrap; }
-.attention-view .key { writing-mode: vertical-rl; transform: rotate(180deg);
-  justify-self: center;
-  max-height: 9em; overflow: hidden; }
-.attention-view .head, .attention-view .said { padding: 0 6px; }
-.attention-view .cell { height: 15px; border: 1px solid #8884; forced-color-adjust: none;
-  background: color-mix(in srgb, var(--hot) calc(var(--w, 0) * 100%), transparent); }
-.attention-view img { max-width: 100%; }
-@media (prefers-color-scheme: dark) {
-  html:not([data-theme=light]) body:not([data-jp-theme-light=true]) .attention-view {
-    --hot: #5aaeff; --on-hot: #000; } }
-html[data-theme=dark] .attention-view, body[data-jp-theme-light=false] .attention-view {
-  --hot: #5aaeff; --on-hot: #000; }
-"""
-
-# %% ../../nbs/32_inspection.attention_view.ipynb #how-it-answers-code
-WALK = """
-const walk = (bar, buttons, heads) => {
-  let chosen = 0; const last = buttons.length - 1;
-  const show = q => {
-    buttons.forEach((b, i) => b.classList.toggle('shown', i == q));
-    for (const { part, l, h, cells, said } of heads) {
-      const weights = cells.map((_, k) => part.weight(l, h, q, k));
-      const most = weights.indexOf(Math.max(...weights));
-      cells.forEach((cell, k) => {
-        cell.style.setProperty('--w', weights[k]);
-        const percent = Math.round(100 * weights[k]);
-        cell.title = `${part.queries[q]} reads ${part.keys[k]}: ${percent} %`;
-      });
-      said.textContent = `${part.keys[most]}, ${Math.round(100 * weights[most])} %`;
-    }
-  };
-  const choose = q => {
-    buttons.forEach((b, i) => b.setAttribute('aria-pressed', i == q));
-    buttons.forEach((b, i) => { b.tabIndex = i == q ? 0 : -1 });
-    show(chosen = q);
-  };
-  buttons.forEach((b, q) => Object.assign(b, { type: 'button',
-    onmouseenter: () => show(q), onclick: () => choose(q), onfocus: () => choose(q) }));
-  bar.onmouseleave = () => show(chosen);
-  bar.onkeydown = event => {
-    const to = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1,
-                 Home: 0, End: last }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    buttons[Math.min(last, Math.max(0, to))].focus();
-  };
-  choose(0);
-};
-"""
-
-# %% ../../nbs/32_inspection.attention_view.ipynb #how-it-answers-code-2
-READ = """
-const grouped = data => { // parts by their queries, each with a function for its weights
-  const groups = new Map();
-  for (const part of JSON.parse(data)) {
-    const bytes = Uint8Array.from(atob(part.weights), c => c.charCodeAt(0));
-    const [L, H, Q, K] = part.shape;
-    part.weight = (l, h, q, k) => bytes[((l * H + h) * Q + q) * K + k] / 255;
-    const name = JSON.stringify(part.queries);
-    groups.set(name, [...groups.get(name) || [], part]);
-  }
-  return [...groups.values()];
-};
-"""
-
-# %% ../../nbs/32_inspection.attention_view.ipynb #how-it-answers-code-3
-DRAW = """
-const make = (into, tag, kind, text = '') =>
-  Object.assign(into.appendChild(document.createElement(tag)),
-                { className: kind, textContent: text });
-document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
-  const data = root.querySelector('script[type="application/json"]');
-  if (!data) return;
-  for (const parts of grouped(data.textContent)) {
-    const names = parts.map(part => part.name).join(' and '), heads = [];
-    make(root, 'p', '', `${names}: from (point, click, or use the arrow keys)`);
-    const bar = make(root, 'div', 'bar');
-    bar.setAttribute('role', 'toolbar'); bar.setAttribute('aria-label', `${names}, from`);
-    for (const part of parts) {
-      make(root, 'p', '', `${part.name}: to`);
-      const [L, H, Q, K] = part.shape, scroll = make(root, 'div', 'scroll');
-      const grid = make(scroll, 'div', 'grid');
-      scroll.tabIndex = 0;
-      grid.style.gridTemplateColumns = `auto repeat(${K}, ${K > 30 ? 13 : 22}px) auto`;
-      for (const key of ['', ...part.keys, '']) make(grid, 'span', 'key', key);
-      for (let l = 0; l < L; l++) for (let h = 0; h < H; h++) {
-        make(grid, 'span', 'head', `layer ${l + 1}, head ${h + 1}`);
-        const cells = part.keys.map(() => make(grid, 'span', 'cell'));
-        heads.push({ part, l, h, cells, said: make(grid, 'span', 'said') });
-      }
-    }
-    walk(bar, parts[0].queries.map(word => make(bar, 'button', '', word)), heads);
-  }
-  root.dataset.live = '';
-  root.querySelector('.still').hidden = true;
-});
-"""
+# %% ../../nbs/32_inspection.attention_view.ipynb #packed-file
+def packed_file(name:str, # of a file beside this module
+               ) -> str: # its text
+    "A file that comes with the library."
+    folder = files('annotated_transformer.inspection')
+    return folder.joinpath(name).read_text(encoding='utf-8')
 
 # %% ../../nbs/32_inspection.attention_view.ipynb #still-picture
 def static_fallback(attended:AttentionMaps, # one example
@@ -175,9 +70,9 @@ def attention_view(attended:AttentionMaps, # one example
     data = json.dumps(parts, ensure_ascii=True).replace('<', '\\u003c')
     still = base64.b64encode(static_fallback(attended)._repr_png_()).decode()
     return AttentionView(
-        f'<div class="attention-view"><style>{STYLE}</style>'
+        f'<div class="attention-view"><style>{packed_file("attention_view.css")}</style>'
         f'<script type="application/json">{data}</script>'
         '<img class="still" '
         'alt="Attention, the mean over heads in each part\'s last layer" '
         f'src="data:image/png;base64,{still}">'
-        f'<script>{{{WALK}{READ}{DRAW}}}</script></div>')
+        f'<script>{{{packed_file("attention_view.js")}}}</script></div>')

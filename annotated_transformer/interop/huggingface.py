@@ -176,7 +176,7 @@ def marian_options(ours:TransformerConfig # to be told in their words
 @dataclass(frozen=True)
 class ConversionSpec:
     "How a class of Hugging Face's corresponds to one of ours."
-    kind: type # ours
+    model_class: type # ours
     config: Callable # their configuration -> ours
     options: Callable # our configuration -> options of theirs
     matches: Callable # (our configuration, theirs) -> list of `WeightMap`
@@ -187,7 +187,7 @@ class ConversionSpec:
     renamed: tuple = () # of (pattern, replacement): from names in files to those in memory
     unused: str = '$^' # pattern of names in files that nothing reads; here, none
 
-def bert_conversion(kind:type, # ours
+def bert_conversion(model_class:type, # ours
                     matches:Callable, # our configuration -> list of `WeightMap`
                     unused:str='', # besides tables that only count
                     **others, # see `ConversionSpec`
@@ -195,9 +195,10 @@ def bert_conversion(kind:type, # ours
     "What the three BERTs have in common."
     ids = 'cls_id', 'separator_id', 'mask_id', 'unknown_id'
     renamed = (r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias')
-    if kind is BERT: renamed += ((r'^bert\.', ''),)
+    if model_class is BERT: renamed += ((r'^bert\.', ''),)
     counts = r'embeddings\.(position_ids|token_type_ids)$'
-    return ConversionSpec(kind, bert_config, lambda ours: to_hf_options(BERT_NAMES, ours),
+    return ConversionSpec(model_class, bert_config,
+                          lambda ours: to_hf_options(BERT_NAMES, ours),
                           lambda ours, theirs: matches(ours), unmapped=ids,
                           renamed=renamed, unused=unused + counts, **others)
 
@@ -375,7 +376,7 @@ def from_huggingface(
     config = spec.config(theirs, **options)
     check_amount(config, sum(tensor.numel() for tensor in weights.values()))
     tied = spec.tied(config)
-    return import_weights(spec.kind(config), spec.matches(config, theirs),
+    return import_weights(spec.model_class(config), spec.matches(config, theirs),
                           with_originals(weights, tied), tied, spec.unmatched)
 
 # %% ../../nbs/85_interop.huggingface.ipynb #to-huggingface
@@ -383,10 +384,10 @@ def to_huggingface(model:nn.Module, # one of ours
                   ) -> nn.Module: # theirs, in evaluation mode
     "Our model as theirs. Raises `ValueError` for what they do not have."
     model = uncompiled(model)
-    names = {spec.kind: name for name, spec in CONVERSIONS.items()}
+    names = {spec.model_class: name for name, spec in CONVERSIONS.items()}
     if type(model) not in names:
         raise argument_error('model', type(model).__name__,
-                             ' or '.join(kind.__name__ for kind in names))
+                             ' or '.join(model_class.__name__ for model_class in names))
     name, transformers = names[type(model)], hugging_face()
     spec, theirs = CONVERSIONS[name], getattr(transformers, name)
     said, given = theirs.config_class(**spec.options(model.config)), model.config.to_dict()

@@ -155,16 +155,16 @@ def gpt2_weight_map(config:GPTConfig, # number of layers
 
 # %% ../../nbs/84_interop.weight_map.ipynb #bert-matches
 def bert_weight_map(config:BERTConfig, # number of layers
-                    begin:str='', # of all names: 'bert.' where there is a head
+                    prefix:str='', # of all names: 'bert.' where there is a head
                    ) -> list: # of `WeightMap`
     "All parameters of a `BERT`, as `BertModel` has them."
     tables = (('tokens', 'word'), ('positions', 'position'), ('segments', 'token_type'))
-    found = [WeightMap(f'{begin}input.{a}.weight',
-                       (f'{begin}embeddings.{b}_embeddings.weight',))
+    found = [WeightMap(f'{prefix}input.{a}.weight',
+                       (f'{prefix}embeddings.{b}_embeddings.weight',))
              for a, b in tables]
-    found += map_norm(f'{begin}input.norm', f'{begin}embeddings.LayerNorm')
+    found += map_norm(f'{prefix}input.norm', f'{prefix}embeddings.LayerNorm')
     for i in range(config.n_layers):
-        ours, theirs = f'{begin}encoder.layers.{i}', f'{begin}encoder.layer.{i}'
+        ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}encoder.layer.{i}'
         heads = (f'{theirs}.attention.self.{name}' for name in ('query', 'key', 'value'))
         found += map_linear(f'{ours}.self_attention.qkv_proj', *heads)
         for a, b in (('self_attention.out_proj', 'attention.output.dense'),
@@ -187,24 +187,24 @@ def masked_lm_weight_map(config:BERTConfig, # number of layers
 
 # %% ../../nbs/84_interop.weight_map.ipynb #vit-matches
 def vit_weight_map(config:ViTConfig, # sizes
-                   begin:str='vit.', # of all names
+                   prefix:str='vit.', # of all names
                   ) -> list: # of `WeightMap`
     "All parameters of a `ViT`, as `ViTModel` without a pooler has them."
     kernel, width = (-1, config.n_channels, config.patch_size,
                      config.patch_size), config.d_model
     patches = dict(to_ours=lambda w: w.flatten(1), to_theirs=lambda w: w.reshape(kernel))
-    found = [*map_linear(f'{begin}patches.linear',
-                         f'{begin}embeddings.patch_embeddings.projection',
+    found = [*map_linear(f'{prefix}patches.linear',
+                         f'{prefix}embeddings.patch_embeddings.projection',
                          weight=patches),
-             WeightMap(f'{begin}cls_token', (f'{begin}embeddings.cls_token',),
+             WeightMap(f'{prefix}cls_token', (f'{prefix}embeddings.cls_token',),
                        torch.flatten,
                        lambda w: w.reshape(1, 1, width)),
-             WeightMap(f'{begin}positions.weight',
-                       (f'{begin}embeddings.position_embeddings',),
+             WeightMap(f'{prefix}positions.weight',
+                       (f'{prefix}embeddings.position_embeddings',),
                        lambda w: w.flatten(0, 1), lambda w: w[None]),
-             *map_norm(f'{begin}encoder.final_norm', f'{begin}layernorm')]
+             *map_norm(f'{prefix}encoder.final_norm', f'{prefix}layernorm')]
     for i in range(config.n_layers):
-        ours, theirs = f'{begin}encoder.layers.{i}', f'{begin}layers.{i}'
+        ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}layers.{i}'
         found += map_linear(f'{ours}.self_attention.qkv_proj',
                             *(f'{theirs}.attention.{x}_proj' for x in 'qkv'))
         for a, b in (('self_attention.out_proj', 'attention.o_proj'),
