@@ -12,21 +12,7 @@ from torch.nn import functional as F
 from .config import argument_error, check_sizes
 
 # %% auto #0
-__all__ = ['check_ids', 'TokenEmbedding', 'LMHead']
-
-# %% ../nbs/06_embeddings.ipynb #check-ids
-def check_ids(ids:Tensor, # *batch, token ids
-              vocab_size:int, # V
-              name:str='ids', # what to call them in the error
-             ):
-    """Refuse what is not a tensor of whole numbers in [0, vocab_size). GPU tensors are not
-    read."""
-    if ids.dtype not in (torch.int64, torch.int32):
-        raise argument_error(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
-    if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0: return
-    for extreme in ids.aminmax():
-        if not 0 <= extreme < vocab_size:
-            raise argument_error(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
+__all__ = ['TokenEmbedding', 'check_ids', 'LMHead']
 
 # %% ../nbs/06_embeddings.ipynb #tokenembedding
 class TokenEmbedding(nn.Module):
@@ -48,8 +34,22 @@ class TokenEmbedding(nn.Module):
 
     def logits(self, hidden:Tensor, # *batch D
               ) -> Tensor: # *batch V
-        "How well each token fits: the same matrix, as the layer before softmax."
+        "Dot product of each vector with each row: the layer before softmax."
         return F.linear(hidden, self.weight)
+
+# %% ../nbs/06_embeddings.ipynb #check-ids
+def check_ids(ids:Tensor, # *batch, token ids
+              vocab_size:int, # V
+              name:str='ids', # what to call them in the error
+             ):
+    """Raise `ValueError` unless ids are whole numbers in [0, vocab_size). GPU tensors are
+    not read."""
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise argument_error(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
+    if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0: return
+    for extreme in ids.aminmax():
+        if not 0 <= extreme < vocab_size:
+            raise argument_error(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
 
 # %% ../nbs/06_embeddings.ipynb #biasedoutput
 class LMHead(nn.Module):

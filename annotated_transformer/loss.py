@@ -37,7 +37,7 @@ def smoothed_targets(targets:Tensor, # *batch, ids
 def reference_cross_entropy(logits:Tensor, # *batch V
                             targets:Tensor, # *batch, ids
                             smoothing:float=0.0, # epsilon, probability
-                            pad_id:int|None=0, # such positions cost nothing; None: all count
+                            pad_id:int|None=0, # such positions are free; None: all count
                            ) -> Tensor: # scalar, nats, summed over positions
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)
@@ -47,7 +47,7 @@ def reference_cross_entropy(logits:Tensor, # *batch V
 def cross_entropy(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
                   smoothing:float=0.0, # epsilon, probability
-                  pad_id:int|None=0, # positions with this target cost nothing; None: all count
+                  pad_id:int|None=0, # such positions are free; None: all count
                  ) -> Tensor: # scalar, nats, summed over positions
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
@@ -88,7 +88,7 @@ def perplexity(loss:float, # mean loss per token, nats
 # %% ../nbs/11_loss.ipynb #count-correct
 def count_correct(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
-                  pad_id:int|None=0, # positions with this target do not count; None: all count
+                  pad_id:int|None=0, # such positions do not count; None: all do
                  ) -> int: # positions
     "How many positions have the true token as their most probable one."
     correct = logits.argmax(-1) == targets
