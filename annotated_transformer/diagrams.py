@@ -43,8 +43,9 @@ class Sketch:
         "Append elements, paled if none of their names is highlighted."
         svg = ''.join(elements)
         if not self.labels: svg = re.sub('<text.*?</text>\n', '', svg)
-        pale = self.highlight and self.highlight.isdisjoint(names.split(', '))
-        self.svg += f'<g opacity="0.3">\n{svg}</g>\n' if pale else svg
+        pale = self.highlight.isdisjoint(names.split(', '))
+        look = 'opacity="0.3"' if pale else 'class="lit"'
+        self.svg += f'<g {look}>\n{svg}</g>\n' if self.highlight else svg
 
 # words, kind, names; from bottom to top
 ENCODER = [('Multi-head\nattention', 'attention', 'attention, self attention'),
@@ -283,10 +284,22 @@ def head_shapes(words:tuple=('I', 'have', 'seen', 'the', 'cat'), # one for each 
                    2*(right - margin) - 22, y_end + 20, svg)
 
 # %% ../nbs/95_diagrams.ipynb #links
-def word_boxes(middles, y, words, kind, width):
-    "Words in boxes, one for each; `y` is their middle."
-    return [svg_rect(x - width/2, y - 18, width, 36, kind) + svg_text(x, y, word, size=16)
-            for x, word in zip(middles, words)]
+SPECIAL = 'PAD', 'BOS', 'EOS' # no words: their boxes have no colour
+
+def columns_of(source, target):
+    "Middles and widths of columns that hold a word of each row."
+    longest, middles, widths, x = max(len(source), len(target)), [], [], 16
+    for i in range(longest):
+        widths.append(10*max(len(word) for row in (source, target)
+                             for word in row[i:i + 1]) + 24)
+        middles.append(x + widths[-1]/2)
+        x += widths[-1] + 10
+    return middles, widths, x + 6
+
+def word_box(x, y, width, word, kind):
+    "A word in a box; `y` is its middle."
+    kind = 'token' if word in SPECIAL else kind
+    return svg_rect(x - width/2, y - 18, width, 36, kind) + svg_text(x, y, word, size=16)
 
 def link(x, y, to, end, weight):
     "A line from the upper row to the lower one, as wide as a weight."
@@ -301,31 +314,32 @@ def one_after_another(n_steps, seconds):
                     for i in range(n_steps))
     return ('@keyframes d-appear { from { opacity: 0 } }\n'
             '@media (prefers-reduced-motion: no-preference) {\n'
-            f'.diagram [class^=step-] {{ animation: d-appear {seconds/2:g}s backwards }}\n'
+            f'.diagram [class^=step-] {{ animation: d-appear {seconds/2:.2f}s backwards }}\n'
             f'{rules}}}\n')
 
 # %% ../nbs/95_diagrams.ipynb #translation-diagram
 def translation_diagram(source:list, # words that are read
                         target:list, # words that are written
                         weights, # of attention, Q K, in [0, 1]
-                        motion:bool=False, # word after word, once
+                        motion:bool=False, # word after word, once, in less than 5 seconds
                         title:str='What each written word reads', # of the drawing
                        ) -> Diagram:
-    """Two rows of words with attention between them; weights below 0.03 are left out.
+    """Two rows of words with attention between them; weights below 0.05 are left out.
     Raises `ValueError` for other shapes."""
     rows = weights.tolist() if hasattr(weights, 'tolist') else weights
     if [len(row) for row in rows] != [len(source)]*len(target):
         raise argument_error('weights', [len(row) for row in rows],
                              f'{len(target)} rows of {len(source)} numbers')
-    width = 10*max(map(len, [*source, *target])) + 20
-    pitch, longest, height = width + 8, max(len(source), len(target)), 236
-    above, below = ([16 + pitch*((longest - len(words))/2 + i + .5)
-                     for i in range(len(words))] for words in (source, target))
-    svg = ''.join(word_boxes(above, 38, source, 'embedding', width))
-    written = word_boxes(below, height - 38, target, 'softmax', width)
+    columns, widths, total = columns_of(source, target)
+    svg = ''.join(word_box(*column, 'embedding')
+                  for column in zip(columns, [38]*len(source), widths, source))
+    svg += '<g opacity="0.4">\n' + ''.join( # where words will stand
+        svg_rect(x - width/2, 180, width, 36, 'token')
+        for x, width in zip(columns, widths[:len(target)])) + '</g>\n'
     for q, row in enumerate(rows):
-        lines = ''.join(link(above[k], 56, below[q], height - 56, weight)
-                        for k, weight in enumerate(row) if weight >= .03)
-        svg += f'<g class="step-{q}">\n{lines}{written[q]}</g>\n'
-    return diagram(title, pitch*longest + 32, height, svg,
-                   one_after_another(len(rows), .85) if motion else '')
+        lines = ''.join(link(columns[k], 56, columns[q], 180, weight)
+                        for k, weight in enumerate(row) if weight >= .05)
+        written = word_box(columns[q], 198, widths[q], target[q], 'softmax')
+        svg += f'<g class="step-{q}">\n{lines}{written}</g>\n'
+    style = one_after_another(len(rows), min(.85, 4.5/len(rows))) if motion else ''
+    return diagram(title, total, 236, svg, style)

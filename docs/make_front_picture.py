@@ -15,12 +15,14 @@ torch.manual_seed(0)
 pairs, _ = sentence_pairs()
 vocabulary = WordVocabulary.of(pairs)
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(vocabulary)))
-train(model, batch_pairs(5 * vocabulary.encode_pairs(pairs), batch_size=64), TrainConfig(steps=300))
+train(model, batch_pairs(5 * vocabulary.encode_pairs(pairs), batch_size=64), TrainConfig(steps=300), progress=False)
 
-source, target = (text.split() for text in RUNNING_PAIR)
+source, target = ([*text.split(), "EOS"] for text in RUNNING_PAIR)
 maps = trace_attention(model, vocabulary.encode(RUNNING_PAIR[0]), word=lambda id: vocabulary.words([id])[0])
-assert maps.queries["decoder cross"] == [*target, "EOS"], maps.queries
-weights = maps.weights["decoder cross"][-1].mean(0)  # of the last layer, the mean over its heads
-title = "A small Transformer writes ich habe die Katze gesehen; lines show what each word reads of I have seen the cat"
+part = "decoder cross"
+assert (maps.keys[part], maps.queries[part]) == (source, target), maps.queries[part]
+weights = maps.weights[part][-1].mean(0)  # of the last layer, the mean over its heads
+title = (f'A small Transformer writes "{RUNNING_PAIR[1]}", word after word; lines show which words of "{RUNNING_PAIR[0]}" it reads for each, '
+         "and EOS, the end of the sentence")
 path = Path(__file__).resolve().parent / "_static" / "front.svg"
-print(translation_diagram(source, target, weights[:-1, :-1], motion=True, title=title).save(path))  # without EOS
+print(translation_diagram(source, target, weights, motion=True, title=title).save(path))

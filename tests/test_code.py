@@ -121,6 +121,12 @@ sys.exit(failed)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_drawings_need_nothing():
+    "The site draws with them, and is built without torch."
+    done = python(f"import sys; sys.modules['torch'] = None; import {PACKAGE.name}.diagrams")
+    assert done.returncode == 0, done.stderr
+
+
 def test_nothing_heavy_is_loaded_early():
     "Importing all chapters loads what `import torch` loads."
     names = [f"{PACKAGE.name}.{name}" for name in modules() if name not in ("plotting", "cli")]

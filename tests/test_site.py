@@ -334,6 +334,37 @@ def test_no_source_link_without_a_line(site):
     for path in site.glob("*.html"): assert "LNone" not in path.read_text(encoding="utf-8"), path.name
 
 
+# ---- Drawings ----
+
+def drawn_by(chapter):
+    outputs = [output for cell in cells(chapter) for output in cell.get("outputs", ())]
+    return [text for output in outputs if 'class="diagram"' in (text := "".join(output.get("data", {}).get("image/svg+xml", "")))]
+
+
+@pytest.mark.parametrize("chapter", [*CHAPTERS, "index"])
+def test_drawings_are_part_of_the_page(pages, chapter):
+    "There they follow its switch for light and dark. Each says in words what it shows, and none can collide with another."
+    drawn = pages[chapter].select("article .drawing > svg.diagram")
+    assert len(drawn) == (1 if chapter == "index" else len(drawn_by(chapter)))
+    assert not pages[chapter].select("article img[src$='.svg']")
+    for svg in pages[chapter].select("article svg.diagram"):
+        assert svg["role"] == "img" and len(svg["aria-label"].split()) > 2 and not svg.select("[id]")
+        style = svg.find("style").text
+        assert 'html[data-theme="dark"] .diagram .d-page' in style and "prefers-color-scheme" not in style
+
+
+def test_chapters_say_where_they_stand(pages, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    here = importlib.import_module("drawings").HERE
+    assert all(number[0] in "012" for number in here)  # the model, training, decoding
+    for chapter in CHAPTERS:
+        small = pages[chapter].select("article h1 ~ .here > svg.diagram")
+        assert len(small) == (chapter[:2] in here), chapter
+        for svg in small:
+            assert svg["aria-label"] == f"You are here: {here[chapter[:2]][1]}" and not svg.select("text")
+            assert svg.select("g.lit rect, g.lit circle") and svg.select("g[opacity]")
+
+
 # ---- Nothing from elsewhere ----
 
 ELSEWHERE = r"(?:https?:)?//"
@@ -476,6 +507,31 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert theme == "dark" and ground < .2 and text > .6 and formula > .6
     visit(browser, f"{address}03_masks.html")
     assert browser.execute_script(look)[0] == "dark"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_drawings_follow_the_theme(browser, address, theme):
+    visit(browser, f"{address}95_diagrams.html")
+    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+    browser.execute_async_script("setTimeout(arguments[0], 500)")  # colours fade over
+    page, ink, box = browser.execute_script("""const light = colour => colour.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + +b / 765, 0);
+        const svg = document.querySelector('.drawing svg'), fill = s => getComputedStyle(svg.querySelector(s)).fill;
+        return [fill('.d-page'), light(fill('text.d-ink')), light(fill('rect.d-attention'))]""")
+    assert page == "none"  # the page is the ground
+    assert ink < .3 and box > .7 if theme == "light" else ink > .7 and box < .3
+
+
+def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
+    try:
+        for page in ("index", *(chapter for chapter in CHAPTERS if drawn_by(chapter))):
+            visit(browser, f"{address}{page}.html")
+            letters = browser.execute_script("""return [...document.querySelectorAll('.drawing svg')].flatMap(svg => {
+                const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+                return [...svg.querySelectorAll('text')].map(text => scale * text.getAttribute('font-size')) })""")
+            assert letters and min(letters) > 10.9, page
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
