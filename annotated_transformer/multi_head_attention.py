@@ -94,7 +94,7 @@ def attend(query:Tensor, # *batch Q Dk
            value:Tensor, # *batch K Dv
            mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
            dropout:float=0.0, # probability of dropping a weight, now
-           attention_fn:Attention=fused_attention, # implementation, if no weights are needed
+           attention_fn:Attention=fused_attention, # implementation if no weights are needed
            need_weights:bool=False, # return the weights as well
           ) -> tuple[Tensor, Tensor|None]: # *batch Q Dv, and *batch Q K on request
     "Attention and, on request, its weights as they are before dropout."
@@ -125,7 +125,7 @@ class MultiHeadAttention(nn.Module):
                  d_v:int|None=None, # width of a value; None means D/H
                  dropout:float=0.0, # probability of dropping a weight in training
                  bias:bool=False, # biases on the four projections
-                 attention_fn:Attention=fused_attention, # implementation, one of `ATTENTIONS`
+                 attention_fn:Attention=fused_attention, # one of `ATTENTIONS`
                  rotary:nn.Module|None=None, # a `RotaryEmbedding` of queries and keys
                 ):
         super().__init__()
