@@ -94,7 +94,7 @@ def attend(query:Tensor, # *batch Q Dk
            value:Tensor, # *batch K Dv
            mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
            dropout:float=0.0, # probability of dropping a weight, now
-           attention_fn:Attention=fused_attention, # if no weights are needed
+           attention_fn:Attention=fused_attention, # implementation if no weights are needed
            need_weights:bool=False, # return the weights as well
           ) -> tuple[Tensor, Tensor|None]: # *batch Q Dv, and *batch Q K on request
     "Attention and, on request, its weights as they are before dropout."
