@@ -26,6 +26,7 @@ from project import Cell
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))
 CHAPTERS = [path.stem for path in NOTEBOOKS]
+PAGES = [*CHAPTERS, *(path.stem for path in sorted((ROOT / "nbs").glob("*.md"))), "genindex", "search"]
 PARTS = ("The model", "Training", "Decoding", "First task, and looking inside", "Translation", "Descendants", "Since 2017",
          "Speed and scale", "In practice", "Tools")  # a decade of numbers each
 SETTINGS = configparser.ConfigParser(delimiters=["="])
@@ -429,7 +430,7 @@ def test_mathjax_that_is_not_the_right_one_is_refused(fetcher, tmp_path, monkeyp
 
 # ---- In a browser ----
 
-@pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])
+@pytest.mark.parametrize("page", PAGES)
 def test_page_is_whole_and_asks_no_other_host(browser, address, page):
     visit(browser, f"{address}{page}.html")
     formulas, drawn, faults = browser.execute_script("""return ['.math', '.math mjx-container > svg', 'mjx-merror, [data-mjx-error]']
@@ -444,7 +445,7 @@ def test_page_is_whole_and_asks_no_other_host(browser, address, page):
     assert not [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
-@pytest.mark.parametrize("page", [*CHAPTERS, "index", "genindex", "search"])
+@pytest.mark.parametrize("page", PAGES)
 def test_page_fits_a_phone(browser, address, page):
     with narrow(browser, 390, 840, mobile=True):
         visit(browser, f"{address}{page}.html")
