@@ -29,7 +29,7 @@ addEventListener("load", async () => {
 });
 
 // The theme's own: a button whose name is not what is written on it, and a sidebar that is no landmark.
-document.querySelectorAll(".search-button-field[aria-label]").forEach(e => e.removeAttribute("aria-label"));
+document.querySelectorAll(".search-button-field[aria-label], summary[aria-label]").forEach(e => e.removeAttribute("aria-label"));
 const sidebar = document.querySelector("#pst-primary-sidebar");
 if (sidebar) { sidebar.setAttribute("role", "region"); sidebar.setAttribute("aria-label", "The book"); }
 // A head without words is no head to those who hear the table.
