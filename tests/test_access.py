@@ -16,7 +16,7 @@ need_tools()
 from browsing import narrow, open_browser, visit
 from project import ROOT, chapters
 
-PAGES = [*(chapter.name for chapter in chapters()), "index", "genindex", "search"]
+PAGES = [*(chapter.name for chapter in chapters()), *(path.stem for path in sorted((ROOT / "nbs").glob("*.md"))), "genindex", "search"]
 ON_A_PHONE = ["02_attention", "08_transformer", "84_interop.weight_map", "index"]
 WINDOW = 1300  # pixels; a line of code of WIDEST characters can be read in it without scrolling
 WIDEST = 92
