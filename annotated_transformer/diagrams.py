@@ -314,7 +314,8 @@ def one_after_another(n_steps, seconds):
                     for i in range(n_steps))
     return ('@keyframes d-appear { from { opacity: 0 } }\n'
             '@media (prefers-reduced-motion: no-preference) {\n'
-            f'.diagram [class^=step-] {{ animation: d-appear {seconds/2:.2f}s backwards }}\n'
+            '.diagram [class^=step-] '
+            f'{{ animation: d-appear {seconds/2:.2f}s backwards }}\n'
             f'{rules}}}\n')
 
 # %% ../nbs/95_diagrams.ipynb #translation-diagram
