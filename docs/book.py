@@ -66,14 +66,15 @@ def _parsed(path: Path, stamp: float):
 def parsed(path: Path): return _parsed(path, path.stat().st_mtime)
 
 
-def docments(places, comments) -> dict:
+def docments(places, comments, start) -> dict:
     """What the comments say about parameters, by fastcore's rules: a comment belongs to the last parameter that ends on its
-    line; a parameter without one takes the comment lines directly above it. `places` are (name, first line, last line)."""
+    line; a parameter without one takes the comment lines directly above it. `places` are (name, first line, last line), and on the
+    line `start` the definition begins."""
     owner = {last: name for name, _, last in places}
     found = {name: comments[line][0] for line, name in owner.items() if line in comments}
     for name, first, _ in places:
         above, line = [], first - 1
-        while line in comments and comments[line][1]: above, line = [comments[line][0], *above], line - 1
+        while line > start and line in comments and comments[line][1]: above, line = [comments[line][0], *above], line - 1
         if above: found.setdefault(name, " ".join(above))
     return found
 
@@ -91,7 +92,7 @@ def parameters(node, comments) -> list:
     unparse = lambda tree: ast.unparse(tree) if tree is not None else ""
     if isinstance(node, ast.ClassDef):
         fields = [s for s in node.body if isinstance(s, ast.AnnAssign) and "ClassVar" not in unparse(s.annotation)]
-        notes = docments([(s.target.id, s.lineno, s.end_lineno) for s in fields], comments)
+        notes = docments([(s.target.id, s.lineno, s.end_lineno) for s in fields], comments, node.lineno)
         return [(s.target.id, unparse(s.annotation), unparse(s.value), notes.get(s.target.id, "")) for s in fields]
     given = node.args
     plain = [*given.posonlyargs, *given.args]
@@ -102,7 +103,7 @@ def parameters(node, comments) -> list:
     arguments = [(a, star) for a, star in arguments if a is not None]
     places = [(a.arg, a.lineno, defaults.get(a.arg, a).end_lineno) for a, _ in arguments]
     if node.returns: places.append(("return", node.returns.lineno, node.returns.end_lineno))
-    notes = docments(places, comments)
+    notes = docments(places, comments, node.lineno)
     rows = []
     for a, star in arguments:
         if a.arg in ("self", "cls"): continue
@@ -341,7 +342,7 @@ def read_notebook(app, docname, source):
             if directive(cell["source"], "include") == "false" or re.search(r"^(nbdev\.)?show_doc\(", cell["source"], re.M): continue
             cell = with_metadata(cell)
         if cell["source"]: shown.append(cell)
-    folding.mark_tests(shown)
+    folding.mark_tests(shown, imports)
     notebook["cells"] = folding.with_imports(shown, imports)
     source[0] = json.dumps(notebook)
 

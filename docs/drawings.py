@@ -66,7 +66,7 @@ class InlineDrawings(SphinxPostTransform):
             svg = path.read_text(encoding="utf-8")
             if 'class="diagram"' not in svg: continue
             if alt := image.get("alt"): svg = told(svg, alt)
-            drawn = f'<div class="drawing" tabindex="0" role="group" aria-label="Drawing">{by_switch(shrinkable(svg))}</div>'
+            drawn = f'<div class="drawing">{by_switch(shrinkable(svg))}</div>'
             image.replace_self(nodes.raw("", drawn, format="html"))
 
 

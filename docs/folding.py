@@ -66,15 +66,17 @@ def tags(cell): return cell["metadata"].get("tags", [])
 def seen(cell): return cell["cell_type"] == "code" and bool(cell["source"].strip()) and "remove-input" not in tags(cell)
 
 
-def mark_tests(cells):
-    "Tag the code cells of a page that will stand under `Tests`."
+def mark_tests(cells, imports=""):
+    "Tag the code cells of a page that will stand under `Tests`. `imports` is code that the page shows."
     used = set()  # by shown code further down
+    known = names(imports).imported
     for cell in (c for c in reversed(cells) if c["cell_type"] == "code"):
         found = names(cell["source"])
         result = cell.get("outputs") and "remove-output" not in tags(cell)
         apart = {"exports", "hide-input", "remove-input", "unfolded"} & set(tags(cell))
         subject = any(name.startswith("test_") for name in found.defined)
-        if checks(cell["source"]) and not (result or apart or subject or found.defined & used):
+        needed = (found.defined | found.imported - known) & used
+        if checks(cell["source"]) and not (result or apart or subject or needed):
             cell["metadata"]["tags"] = [*tags(cell), "tests"]
             continue
         used -= found.defined

@@ -11,7 +11,8 @@ unfold();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
 
 // What is wider than its place can be reached and scrolled by keyboard, and says what it is.
-const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output" };
+const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output",
+  "div.drawing": "Drawing" };
 function nameIfWide(element) {
   const wide = element.scrollWidth > element.clientWidth && /auto|scroll/.test(getComputedStyle(element).overflowX);
   if (wide && !element.dataset.wide) {
