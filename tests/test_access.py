@@ -107,7 +107,7 @@ def look_at(browser, url, axe) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def found(request, address, browser, axe, tmp_path_factory):
     "Page -> a promise of what was found there, by two browsers at once; only pages that some test will ask for."
-    pages = [item.callspec.params["page"] for item in request.session.items if "found" in item.fixturenames]
+    pages = [item.callspec.params["page"] for item in request.session.items if "found" in getattr(item, "fixturenames", ())]
     second = open_browser(tmp_path_factory.mktemp("second"))
     free = queue.SimpleQueue()
     for one in (browser, second):
