@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 # %% auto #0
@@ -68,6 +68,14 @@ class Diagram:
     svg: str = field(repr=False) # the whole text
 
     def _repr_svg_(self) -> str: return self.svg
+
+    def scaled(self, factor:float # 1 leaves it as it is
+              ) -> Diagram:
+        "The same drawing, shown larger or smaller."
+        def size(match): return f'{match[1]}="{factor*float(match[2]):g}"'
+        start, rest = self.svg.split('>', 1)
+        return replace(self, svg=re.sub(r'\b(width|height)="([\d.]+)"', size, start)
+                       + '>' + rest)
 
     def save(self, path) -> Path: # of the file
         "Write the drawing to a file."

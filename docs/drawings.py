@@ -29,7 +29,7 @@ HERE = {
     "21": (["output"], "choosing from the probabilities"),
     "22": (["output"], "choosing from the probabilities"),
 }
-SMALLEST = 11  # pixels of a letter on a narrow page; what is wider then scrolls
+SMALLEST = 11  # pixels of a letter; what is wider than the page then scrolls
 
 
 def by_switch(svg: str) -> str:
@@ -49,8 +49,8 @@ def told(svg: str, words: str) -> str:
 
 def shrinkable(svg: str) -> str:
     "The drawing as wide as there is room, as long as its words can be read."
-    width, letters = float(re.search(r'\swidth="([\d.]+)"', svg)[1]), re.findall(r'font-size="([\d.]+)"', svg)
-    least = width * min(1, SMALLEST / min(map(float, letters), default=SMALLEST))
+    drawn, letters = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1]), re.findall(r'font-size="([\d.]+)"', svg)
+    least = drawn * SMALLEST / min(map(float, letters)) if letters else 0
     return svg.replace("<svg ", f'<svg style="max-width: 100%; min-width: {least:.0f}px; height: auto" ', 1)
 
 
