@@ -53,7 +53,8 @@ def describe_device(device:torch.device, # cpu, cuda, mps
                    ) -> str:
     "The device in words: the GPU's name, or the processor's."
     if device.type == 'cuda': return torch.cuda.get_device_name(device)
-    return f'{device.type}, {platform.machine()}, {torch.get_num_threads()} threads'
+    threads = torch.get_num_threads()
+    return f'{device.type}, {platform.machine()}, {threads} thread{"s"*(threads > 1)}'
 
 # %% ../../nbs/92_experiments.experiment.ipynb #run-metrics
 def collect_metrics(config:Config, # what was asked for, with a `seed`
