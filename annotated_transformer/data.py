@@ -205,7 +205,8 @@ def batch_by_tokens(pairs:list, # of (source ids, target ids)
                    ) -> Iterator[list]: # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
-    order = sorted(shuffled.sample(pairs, len(pairs)), key=pair_length)
+    def lengths(pair): return pair_length(pair), *map(len, pair)
+    order = sorted(shuffled.sample(pairs, len(pairs)), key=lengths)
     if not order: return
     if pair_length(order[-1]) > max_tokens:
         raise argument_error('max_tokens', max_tokens,

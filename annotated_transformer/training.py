@@ -49,13 +49,14 @@ class TrainConfig(Config):
     weight_decay: float = 0.0 # on matrices only
     grad_accum_steps: int = 1 # batches per update
     eval_every: int = 0 # steps between evaluations; 0 means only at the end
+    patience: int = 0 # evaluations without a lower loss that end the run; 0: none do
     log_every: int = 10 # steps between rows of the history
     precision: str = 'auto' # see `PRECISIONS`
     compile: bool = False # translate the model with torch.compile first
     seed: int = 0 # of dropout
-    presets = {'default': {},
-               'paper': dict(steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000,
-                                            schedule='inverse_sqrt', label_smoothing=0.1)}
+    presets = {'default': {}, 'paper': dict(
+        steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000, schedule='inverse_sqrt',
+        label_smoothing=0.1)}
 
     def __post_init__(self): check_train_config(self)
 
@@ -76,7 +77,10 @@ def check_train_config(config:TrainConfig, # to be checked
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
-    if config.eval_every: check_sizes(eval_every=config.eval_every)
+    for name in ('eval_every', 'patience'):
+        if given := getattr(config, name): check_sizes(**{name: given})
+    if config.patience and not config.eval_every:
+        raise argument_error('patience', config.patience, '0, or eval_every as well')
     check_flags(compile=config.compile)
     check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
                   max_grad_norm=config.max_grad_norm)
@@ -128,13 +132,11 @@ def padding_of(model:nn.Module, # its configuration, if it has one, says what is
     return pad_id
 
 # %% ../nbs/13_training.ipynb #sequence-loss
-def sequence_loss(
-    model:nn.Module, # (*inputs) -> logits; for pairs, (source ids, target ids)
-    batch:Batch, # or a `LabelledBatch`, on the model's device
-    label_smoothing:float=0.0, # probability
-) -> Tensor: # scalar, nats, summed over target tokens
-    """Cross-entropy of all targets but padding, given the true ones before. Source: section
-    5.4."""
+def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source, target ids)
+                  batch:Batch, # or a `LabelledBatch`, on the model's device
+                  label_smoothing:float=0.0, # probability
+                 ) -> Tensor: # scalar, nats, summed over target tokens
+    "Cross-entropy of all targets but padding. Source: section 5.4."
     pad_id = padding_of(model, batch)
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
 
@@ -148,13 +150,12 @@ def classification_loss(model:nn.Module, # (*inputs) -> logits of classes
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/13_training.ipynb #train-step
-def train_step(
-    model:nn.Module, # in training mode
-    batches:list, # of `Batch`: together they are one step
-    optimizer:torch.optim.Optimizer, # with its learning rate set
-    config:TrainConfig, # smoothing, clipping, precision
-    loss_fn:Callable=sequence_loss, # (model, batch, label_smoothing) -> summed loss
-) -> tuple[Tensor, Tensor]: # mean loss per token in nats, gradient norm before clipping
+def train_step(model:nn.Module, # in training mode
+               batches:list, # of `Batch`: together they are one step
+               optimizer:torch.optim.Optimizer, # with its learning rate set
+               config:TrainConfig, # smoothing, clipping, precision
+               loss_fn:Callable=sequence_loss, # (model, batch, smoothing) -> summed loss
+              ) -> tuple[Tensor, Tensor]: # mean loss in nats per token, gradient norm
     "One update of the weights from one or more batches."
     device = next(model.parameters()).device
     n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # if nothing is asked
@@ -185,10 +186,15 @@ class History:
         self.steps, self.seconds = step, seconds
         self.n_tokens += sum(batch.n_tokens for batch in batches)
 
-    # steps and values, of the rows that have `name`
-    def column(self, name:str) -> tuple[list, list]:
+    def column(self, name:str) -> tuple[list, list]: # steps and values
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
+
+    def has_stalled(self, patience:int) -> bool: # evaluations; 0: never
+        "Whether so many evaluations at the end have brought no lower loss."
+        losses = self.column('eval_loss')[1]
+        older, newer = losses[:-patience], losses[-patience:]
+        return bool(patience and older) and min(newer) >= min(older)
 
     def save(self, path): # a file ending in .csv
         "Write all rows as comma-separated values; what a row has not stays empty."
@@ -200,11 +206,10 @@ class History:
 
 # %% ../nbs/13_training.ipynb #evaluate
 @torch.no_grad()
-def evaluate(
-    model:nn.Module, # (*inputs) -> logits
-    batches:Iterable, # of `Batch` or `LabelledBatch`, finite
-    labels:bool=False, # targets are labels, which all count, as in `classification_loss`
-) -> dict: # loss in nats per token, perplexity, token_accuracy
+def evaluate(model:nn.Module, # (*inputs) -> logits
+             batches:Iterable, # of `Batch` or `LabelledBatch`, finite
+             labels:bool=False, # targets are labels, as in `classification_loss`
+            ) -> dict: # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device, mode = next(model.parameters()).device, model.training
     model.eval()
@@ -345,20 +350,20 @@ def log_step(history:History, # gets a row for its last step
                    tokens_per_second=history.n_tokens / max(history.seconds, 1e-9))
     bar.set_postfix(loss=f'{float(loss):.4f}')
 
-def train_steps(
-    state:TrainingState, # as it is at the beginning
-    batches:Iterable, # of `Batch`, from the first one on
-    eval_fn:Callable|None, # model -> metrics
-    checkpoints, # None, or what saves the state, see chapter 14
-    loss_fn:Callable, # (model, batch, label_smoothing) -> summed loss
-    bar, # from `progress_bar`
-    stopped:list, # from `stop_signals`
-):
-    "Train from the step after the last one to `config.steps`."
+def train_steps(state:TrainingState, # as it is at the beginning
+                batches:Iterable, # of `Batch`, from the first one on
+                eval_fn:Callable|None, # model -> metrics
+                checkpoints, # None, or what saves the state, see chapter 14
+                loss_fn:Callable, # (model, batch, label_smoothing) -> summed loss
+                bar, # from `progress_bar`
+                stopped:list, # from `stop_signals`
+               ):
+    "Train from the step after the last one to `config.steps`, or until it stalls."
     model, config, history, recent = state.model, state.config, state.history, []
     runner = torch.compile(model) if config.compile else model
     started = time.perf_counter() - history.seconds
     for step, group in step_batches(batches, config, history.steps):
+        if history.has_stalled(config.patience): break
         set_learning_rate(state.optimizer, config.learning_rate(step))
         loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
         history.count_step(step, group, time.perf_counter() - started)
@@ -369,6 +374,8 @@ def train_steps(
         if config.is_due(step, config.log_every): log_step(history, loss, norm, config, bar)
         if eval_fn and config.is_due(step, config.eval_every):
             paused, scores = time.perf_counter(), eval_fn(model.eval())
+            if config.patience and 'loss' not in scores:
+                raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
             history.record(step, **{f'eval_{k}': v for k, v in scores.items()})
             started += time.perf_counter() - paused
         if save: checkpoints.save(state)
