@@ -24,7 +24,7 @@ from .folders import read_folder, write_folder
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
-           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
+           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3 # of model folders; it changes when names of parameters, options or files do
@@ -151,6 +151,7 @@ class Checkpoints:
     every_minutes: float = 5.0 # between two of them
     every_steps: int = 0 # between two of them; 0: by time alone
     keep: int = 2 # the newest ones
+    keep_evaluated: int = 0 # of the last evaluations, whose weights stay beside the best
     saved: float = field(default_factory=time.monotonic) # when it was done last, seconds
 
     def __post_init__(self):
@@ -162,7 +163,7 @@ class Checkpoints:
     def part(self, name:str): # of one of several trainings
         "The checkpoints of a training inside a larger run."
         return Checkpoints(self.folder/name, self.every_minutes, self.every_steps,
-                           self.keep)
+                           self.keep, self.keep_evaluated)
 
     def steps(self) -> list: # of ints, the newest first
         "The steps after which something was saved."
@@ -207,6 +208,23 @@ class Checkpoints:
             return True
         return False
 
+    def evaluated(self) -> dict: # step -> folder of a model, the oldest first
+        "The weights that were kept of evaluations."
+        paths = sorted((self.folder/'evaluated').glob('step-*'))
+        return {int(path.name[5:]): path for path in paths}
+
+    def save_evaluated(self, state): # a `TrainingState`; its history has an `eval_loss`
+        "Keep the weights of this evaluation and some before it, and those of the best."
+        if not self.keep_evaluated: return
+        path = self.folder/'evaluated'/self.path(state.history.steps).name
+        try:
+            with write_folder(path) as new: write_model(state.model, new)
+        except OSError as error: warnings.warn(f'{path} is not written: {error}')
+        losses = dict(zip(*state.history.column('eval_loss')))
+        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=losses.get)}
+        for step, path in self.evaluated().items():
+            if step not in wanted: shutil.rmtree(path)
+
     def save_failure(self, error): # a `NotFinite`
         "Keep the batches of the step whose loss was not finite, to be studied."
         path, content = self.folder/f'not-finite-{error.step:08}.pt', io.BytesIO()
@@ -226,3 +244,22 @@ def read_checkpoint(folder:Path, # of one checkpoint
     from safetensors.torch import load_file
     state = torch.load(folder/'training.pt', map_location='cpu', weights_only=True)
     return load_file(folder/WEIGHTS), state
+
+# %% ../nbs/14_checkpoint.ipynb #average-models
+def average_models(folders:list, # of models that `save_model` or `Checkpoints` wrote
+                   model_class:type, # for example `Transformer`
+                   device='cpu', # where to put it
+                  ) -> nn.Module: # in evaluation mode
+    "One model whose weights are the means of those of several. Source: section 6.1."
+    if not folders: raise argument_error('folders', folders, 'at least one')
+    model = load_model(folders[0], model_class)
+    total = {name: tensor.double() for name, tensor in distinct_weights(model).items()}
+    for folder in folders[1:]:
+        other = load_model(folder, model_class)
+        if other.config != model.config:
+            raise argument_error('folders', str(folder), 'a model of the same '
+                                 f'configuration as {folders[0]}')
+        for name, tensor in distinct_weights(other).items(): total[name] += tensor.double()
+    mean = {name: tensor/len(folders) for name, tensor in total.items()}
+    model.load_state_dict(mean, strict=False) # shared weights are in it once
+    return model.to(device)

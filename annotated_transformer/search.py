@@ -79,8 +79,8 @@ def is_done(alive:Hypotheses, # B W, living hypotheses
            ) -> Tensor: # B 1, bool
     "Whether the search of a source is over."
     full = finished.scores.isfinite().all(1, keepdim=True)
-    best_possible = alive.log_probs.amax(1, keepdim=True) / gnmt_length_penalty(limits,
-                                                                                alpha)
+    longest = gnmt_length_penalty(limits, alpha)
+    best_possible = alive.log_probs.amax(1, keepdim=True) / longest
     return full | (best_possible <= finished.scores[:, n_best-1:n_best])
 
 # %% ../nbs/22_search.ipynb #check-beam

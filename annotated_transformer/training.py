@@ -30,8 +30,7 @@ from .optimizer import (
 # %% auto #0
 __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'padding_of',
            'sequence_loss', 'classification_loss', 'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar',
-           'NotFinite', 'check_finite', 'Interrupted', 'stop_signals', 'TrainingState', 'log_step', 'train_steps',
-           'train']
+           'NotFinite', 'check_finite', 'Interrupted', 'stop_signals', 'TrainingState', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 # auto: bf16 on CUDA
@@ -77,10 +76,8 @@ def check_train_config(config:TrainConfig, # to be checked
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
-    for name in ('eval_every', 'patience'):
-        if given := getattr(config, name): check_sizes(**{name: given})
-    if config.patience and not config.eval_every:
-        raise argument_error('patience', config.patience, '0, or eval_every as well')
+    check_sizes(patience=config.patience or 1)
+    if config.eval_every or config.patience: check_sizes(eval_every=config.eval_every)
     check_flags(compile=config.compile)
     check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
                   max_grad_norm=config.max_grad_norm)
@@ -186,6 +183,10 @@ class History:
         self.steps, self.seconds = step, seconds
         self.n_tokens += sum(batch.n_tokens for batch in batches)
 
+    def log_step(self, loss:float, gradient_norm:float, lr:float): # of the last one
+        self.record(self.steps, loss=loss, gradient_norm=gradient_norm, lr=lr,
+                    tokens_per_second=self.n_tokens / max(self.seconds, 1e-9))
+
     def column(self, name:str) -> tuple[list, list]: # steps and values
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
@@ -249,8 +250,7 @@ def progress_bar(total:int, # steps
     "tqdm's bar: text in a terminal, a widget in a notebook."
     if not wanted: return _NoBar()
     with warnings.catch_warnings():
-        # a notebook without ipywidgets gets the text bar, and no lecture
-        warnings.simplefilter('ignore')
+        warnings.simplefilter('ignore') # no lecture where there are no ipywidgets
         from tqdm.auto import tqdm # only here, so that the library imports with torch alone
     return tqdm(total=total, initial=done, unit='step')
 
@@ -338,18 +338,6 @@ class TrainingState:
             torch.cuda.set_rng_state_all(state['cuda_rng'])
 
 # %% ../nbs/13_training.ipynb #train-steps
-def log_step(history:History, # gets a row for its last step
-             loss:Tensor, # nats per token
-             gradient_norm:Tensor, # before clipping
-             config:TrainConfig, # for the learning rate
-             bar, # shows the loss
-            ):
-    "Write down what the last step was like."
-    history.record(history.steps, loss=float(loss), gradient_norm=float(gradient_norm),
-                   lr=config.learning_rate(history.steps),
-                   tokens_per_second=history.n_tokens / max(history.seconds, 1e-9))
-    bar.set_postfix(loss=f'{float(loss):.4f}')
-
 def train_steps(state:TrainingState, # as it is at the beginning
                 batches:Iterable, # of `Batch`, from the first one on
                 eval_fn:Callable|None, # model -> metrics
@@ -371,12 +359,15 @@ def train_steps(state:TrainingState, # as it is at the beginning
         save = checkpoints and (stopped or checkpoints.is_due(step, config.steps))
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
-        if config.is_due(step, config.log_every): log_step(history, loss, norm, config, bar)
+        if config.is_due(step, config.log_every):
+            history.log_step(float(loss), float(norm), config.learning_rate(step))
+            bar.set_postfix(loss=f'{float(loss):.4f}')
         if eval_fn and config.is_due(step, config.eval_every):
             paused, scores = time.perf_counter(), eval_fn(model.eval())
             if config.patience and 'loss' not in scores:
                 raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
             history.record(step, **{f'eval_{k}': v for k, v in scores.items()})
+            if checkpoints: checkpoints.save_evaluated(state)
             started += time.perf_counter() - paused
         if save: checkpoints.save(state)
         if stopped: raise Interrupted(stopped[0], history)

@@ -100,7 +100,9 @@ def fold_tests(doctree):
             if not number: block = None
         for block in (c for c in children if "tests" in c.get("classes", ())):
             number = sum(map(checks_of, block.children))
-            block[0] += [nodes.Text("Tests "), nodes.inline("", f"{number} check{'s' * (number > 1)}", classes=["count"])]
+            on_gpu = sum(checks_of(child) for child in block.children if "tag_cuda" in child.get("classes", ()))
+            words = f"{number} check{'s' * (number > 1)}" + f", {on_gpu} on a GPU, not run for this page" * (on_gpu > 0)
+            block[0] += [nodes.Text("Tests "), nodes.inline("", words, classes=["count"])]
         section.children = []
         section += children
 

@@ -2,9 +2,11 @@
 
 Cells marked `#| eval: false` and cells with one of settings.ini's `tst_flags` are left alone, old outputs included,
 unless their flag is named in `--flags`: what a slow or GPU cell once printed stays until somebody runs it again.
+A notebook keeps the fingerprint of the code that its outputs come from, and the tests compare it with the code that is there.
 """
 import argparse
 import configparser
+import hashlib
 import os
 import re
 import time
@@ -24,13 +26,24 @@ def skipped_flags(wanted: set) -> set:
     return set(settings["DEFAULT"]["tst_flags"].split()) - wanted
 
 
+def is_skipped(source: str, skip: set) -> bool:
+    "Whether a cell's directives say that it is left alone."
+    return any(d == "eval: false" or d in skip for d in re.findall(r"^#\|\s*(.+?)\s*$", source, re.M))
+
+
+def fingerprint(cells) -> str:
+    "Of the code that an ordinary run executes."
+    sources = ["".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"]
+    run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
+    return hashlib.sha256("\n\n".join(run).encode()).hexdigest()[:16]
+
+
 class Client(NotebookClient):
     "An nbclient that honours nbdev's directives."
     skip: set = set()
 
     async def async_execute_cell(self, cell, cell_index, **kwargs):
-        directives = re.findall(r"^#\|\s*(.+?)\s*$", cell.source, re.M)
-        if any(d == "eval: false" or d in self.skip for d in directives):
+        if is_skipped(cell.source, self.skip):
             return cell
         return await super().async_execute_cell(cell, cell_index, **kwargs)
 
@@ -43,6 +56,7 @@ def run(path: Path, skip: set):
     client = Client(notebook, kernel_name="python3", timeout=None, coalesce_streams=True, resources=dict(metadata=dict(path=str(path.parent))))
     client.skip = skip
     client.execute()
+    notebook.metadata["executed"] = fingerprint(notebook.cells)
     nbformat.write(notebook, path)
 
 

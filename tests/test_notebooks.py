@@ -1,9 +1,13 @@
 "Notebooks are committed as they were run: with pictures and values, without errors."
 
 import ast
+import sys
 
 import pytest
-from project import PACKAGE, called, chapters, tree
+from project import PACKAGE, ROOT, called, chapters, tree
+
+sys.path.insert(0, str(ROOT / "nbs"))
+from run_notebooks import fingerprint
 
 pytestmark = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
 
@@ -88,3 +92,14 @@ def test_no_code_is_switched_off(chapter):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Constant)
     ]
     assert not off, "\n".join(off)
+
+
+def test_outputs_come_from_the_code_that_is_there(chapter):
+    found = chapter.notebook["metadata"].get("executed")
+    assert found == fingerprint(chapter.notebook["cells"]), "run it again: make notebooks ARGS=nbs/" + chapter.path.name
+
+
+def test_a_first_reading_takes_twenty_minutes_at_most(chapter):
+    if chapter.number > "09":
+        pytest.skip("only the part on the model is meant to be read from end to end")
+    assert chapter.first_reading <= 20, "the rest belongs behind `A first reading may end here`"

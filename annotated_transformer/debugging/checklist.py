@@ -184,8 +184,7 @@ def check_transformer(
             closed = [gate for gate in PREREQUISITES if gate in findings
                       and not findings[gate].passed]
             if closed:
-                findings[name] = ProbeResult(None,
-                                             f'not judged, as the probe {closed[0]!r} '
-                                             f'fails')
+                findings[name] = ProbeResult(
+                    None, f'not judged, as the probe {closed[0]!r} fails')
             else: findings[name] = attempt(probe, subject)
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)

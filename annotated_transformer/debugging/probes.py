@@ -199,8 +199,7 @@ def probe_leak(subject:ModelUnderTest): # what is examined
             return ProbeResult(False,
                                f'changing token {j} changed the output at position {i} by '
                                f'{future[i, j]:.2g}{mode}; the causal mask is missing or '
-                               f'shifted, '
-                               'or something is averaged over positions',
+                               'shifted, or something is averaged over positions',
                                future[i, j].item())
     return ProbeResult(True, 'no token changes an earlier output')
 
@@ -245,8 +244,8 @@ def probe_order(subject:ModelUnderTest): # what is examined
             if moved.max() <= tolerance(subject):
                 return ProbeResult(False,
                                    f'exchanging tokens {j} and {j + 1} of the {name} '
-                                   f'changed '
-                                   'nothing; positions are missing, or the same for both',
+                                   'changed nothing; positions are missing, or the same '
+                                   'for both',
                                    moved.max().item())
             least = min(least, moved.max().item())
     return ProbeResult(True, 'every exchange of neighbours changes the outputs', least)
@@ -264,8 +263,8 @@ def probe_padding(subject:ModelUnderTest): # what is examined
         if not moved <= tolerance(subject):
             return ProbeResult(False,
                                f'two ids of padding after the {name} moved the logits '
-                               f'by '
-                               f'{moved:.2g}; padding is attended to, or counted', moved)
+                               f'by {moved:.2g}; padding is attended to, or counted',
+                               moved)
         most = max(most, moved)
     return ProbeResult(True, 'padding on the right changes nothing', most)
 

@@ -342,8 +342,8 @@ def with_originals(weights:dict, # theirs, name -> tensor
     "Fill in originals of which there is only a repetition."
     found = dict(weights)
     for name, original in tied.items():
-        if isinstance(original, str) and name in found: found.setdefault(original,
-                                                                        found[name])
+        if isinstance(original, str) and name in found:
+            found.setdefault(original, found[name])
     return found
 
 def check_amount(config:StackConfig, # of ours

@@ -50,8 +50,8 @@ class PatchEmbedding(nn.Module):
                 ):
         super().__init__()
         check_sizes(n_channels=n_channels, patch_size=patch_size, d_model=d_model)
-        self.patch_size, self.linear = patch_size, nn.Linear(n_channels * patch_size**2,
-                                                             d_model)
+        self.patch_size = patch_size
+        self.linear = nn.Linear(n_channels * patch_size**2, d_model)
 
     def forward(self, images:Tensor, # B C H W
                ) -> Tensor: # B N D
