@@ -33,7 +33,6 @@ __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', '
            'NotFinite', 'check_finite', 'Interrupted', 'stop_signals', 'TrainingState', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
-# auto: bf16 on CUDA
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class TrainConfig(Config):
     eval_every: int = 0 # steps between evaluations; 0 means only at the end
     patience: int = 0 # evaluations without a lower loss that end the run; 0: none do
     log_every: int = 10 # steps between rows of the history
-    precision: str = 'auto' # see `PRECISIONS`
+    precision: str = 'auto' # see `PRECISIONS`; auto is bfloat16 on CUDA
     compile: bool = False # translate the model with torch.compile first
     seed: int = 0 # of dropout
     presets = {'default': {}, 'paper': dict(
@@ -121,8 +120,7 @@ def padding_of(model:nn.Module, # its configuration, if it has one, says what is
     if isinstance(batch, Batch) and batch.special != special:
         expected = f'{special}, those of the model'
         raise argument_error('special tokens of the batch', batch.special, expected)
-    ends = special.pad_id == special.eos_id # one id for both: an end has to be learnt
-    pad_id = None if ends else special.pad_id
+    pad_id = None if special.pad_id == special.eos_id else special.pad_id # ends are learnt
     if batch.pad_id != pad_id:
         raise argument_error('pad_id of the batch', batch.pad_id,
                              f'{pad_id}, that of the model')
@@ -183,9 +181,10 @@ class History:
         self.steps, self.seconds = step, seconds
         self.n_tokens += sum(batch.n_tokens for batch in batches)
 
-    def log_step(self, loss:float, gradient_norm:float, lr:float): # of the last one
+    def log_step(self, loss:float, gradient_norm:float, lr:float, bar): # of the last one
         self.record(self.steps, loss=loss, gradient_norm=gradient_norm, lr=lr,
                     tokens_per_second=self.n_tokens / max(self.seconds, 1e-9))
+        bar.set_postfix(loss=f'{loss:.4f}')
 
     def column(self, name:str) -> tuple[list, list]: # steps and values
         rows = [row for row in self.rows if name in row]
@@ -217,8 +216,7 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
     loss = correct = n_tokens = 0
     for batch in batches:
         pad_id = None if labels else padding_of(model, batch)
-        n_tokens += batch.n_tokens
-        batch = batch.to(device)
+        n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
         logits = model(*batch.inputs).float() # sums of a bfloat16 model are not rounded
         loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
         correct += count_correct(logits, batch.targets, pad_id)
@@ -281,8 +279,8 @@ def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
     "Raise `NotFinite` for the first of some steps whose loss is NaN or infinite."
     losses = torch.stack([loss for _, _, loss, _ in recent]) if recent else torch.zeros(0)
     for i in (~losses.isfinite()).nonzero().flatten().tolist()[:1]:
-        step, batches, loss, norm = recent[i]
-        raise NotFinite(step, float(loss), float(norm), config, batches)
+        step, group, loss, norm = recent[i]
+        raise NotFinite(step, float(loss), float(norm), config, group)
     recent.clear()
 
 # %% ../nbs/13_training.ipynb #stop-signals
@@ -318,6 +316,14 @@ class TrainingState:
     optimizer: torch.optim.Optimizer # of its parameters
     history: History # its steps say which batches were used
     config: TrainConfig # of the run
+
+    def evaluate(self, eval_fn:Callable, checkpoints): # model -> metrics; or None
+        "Measure, write it down, and keep the weights that were measured."
+        scores = eval_fn(self.model.eval())
+        if self.config.patience and 'loss' not in scores:
+            raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
+        self.history.record(self.history.steps, **{f'eval_{k}': scores[k] for k in scores})
+        if checkpoints: checkpoints.save_evaluated(self)
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
@@ -360,14 +366,10 @@ def train_steps(state:TrainingState, # as it is at the beginning
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
         if config.is_due(step, config.log_every):
-            history.log_step(float(loss), float(norm), config.learning_rate(step))
-            bar.set_postfix(loss=f'{float(loss):.4f}')
+            history.log_step(float(loss), float(norm), config.learning_rate(step), bar)
         if eval_fn and config.is_due(step, config.eval_every):
-            paused, scores = time.perf_counter(), eval_fn(model.eval())
-            if config.patience and 'loss' not in scores:
-                raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
-            history.record(step, **{f'eval_{k}': v for k, v in scores.items()})
-            if checkpoints: checkpoints.save_evaluated(state)
+            paused = time.perf_counter()
+            state.evaluate(eval_fn, checkpoints)
             started += time.perf_counter() - paused
         if save: checkpoints.save(state)
         if stopped: raise Interrupted(stopped[0], history)
