@@ -209,5 +209,7 @@ def generate_ids(
     pairs = [(source, []) for source in sources]
     check_pairs(pairs) # all of them, before any work is done
     device = next(model.parameters()).device
-    return [ids for batch in batch_pairs(pairs, batch_size)
-            for ids in decode(model, batch.src.to(device), max_len).lists()]
+    order = sorted(range(len(pairs)), key=lambda i: len(sources[i])) # little padding
+    answers = [ids for batch in batch_pairs((pairs[i] for i in order), batch_size)
+               for ids in decode(model, batch.src.to(device), max_len).lists()]
+    return [ids for _, ids in sorted(zip(order, answers))]

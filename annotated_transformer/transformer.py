@@ -166,6 +166,8 @@ class TransformerConfig(StackConfig):
     bos_id: int = 1 # begins every target; the data of chapter 10 use these three
     eos_id: int = 2 # ends every sequence
     presets = {'base': {}, 'big': dict(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),
+               'small': dict(vocab_size=10_000, d_model=128, d_ff=256, n_heads=4,
+                             n_layers=4, dropout=0.3),
                'tiny': dict(vocab_size=100, d_model=64, d_ff=256, n_heads=4, n_layers=2,
                             dropout=0.0)}
 
