@@ -149,6 +149,8 @@ def fetch_file(url:str, # of one file
         with (urllib.request.urlopen(url, timeout=timeout) as answer,
               open(part, 'xb') as file):
             while piece := answer.read(1 << 20): file.write(piece)
+            if left := getattr(answer, 'length', 0): # of what was announced
+                raise OSError(f'its last {left:,} bytes did not come')
         if (found := sha256(part)) != checksum:
             raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
         flush(part)
@@ -251,7 +253,7 @@ def read_tsv(path, # columns with tabs between, UTF-8, may end in .gz
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
 def text_digest(*parts, # texts, or numbers
                ) -> bytes: # 16, the same for the same texts on every machine
-    "A fingerprint; that two different ones agree by chance is not to be expected."
+    "A hash; that different texts have the same by chance is not to be expected."
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 DROP_REASONS = 'empty', 'too long', 'lengths too different', 'duplicate'
