@@ -17,8 +17,8 @@ from ..folders import MANIFEST, read_folder, read_manifest, settle
 
 # %% auto #0
 __all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'LABELS', 'byte_letters', 'require_tokenizers', 'byte_level',
-           'learn_byte_pairs', 'check_text', 'checked_texts', 'checked_ids', 'readable', 'check_vocabulary',
-           'parse_tokenizer', 'read_tokenizer_file', 'Tokenizer']
+           'learn_byte_pairs', 'Tokenizer', 'check_text', 'checked_texts', 'checked_ids', 'readable',
+           'check_vocabulary', 'parse_tokenizer', 'read_tokenizer_file']
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #byte-letters-code
 def byte_letters() -> dict: # letter -> byte, 256 of them
@@ -65,110 +65,6 @@ def learn_byte_pairs(texts:Iterable, # of str, read once
         special_tokens=[*SPECIAL_TOKENS], initial_alphabet=[*byte_letters()])
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
-
-# %% ../../nbs/40_datasets.tokenizer.ipynb #tokenizer-checks
-TOKENIZER_FILE = 'tokenizer.json' # the library's own format
-BYTES = byte_letters()
-LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
-
-def check_text(name:str, # argument
-               text:str, # any, of characters that exist
-              ):
-    "Refuse what is no text, or has half of a character in it."
-    if not isinstance(text, str): raise argument_error(name, text, 'a text, of type str')
-    try: text.encode('utf-8')
-    except UnicodeEncodeError as error:
-        raise argument_error(name, text[max(0, error.start - 20):error.end],
-                             'a text without lone surrogates, which are no characters '
-                             f'(here at {error.start})') from None
-
-def checked_texts(texts:Iterable, # of str
-                 ) -> Iterator[str]: # the same
-    "Texts that come one by one, each checked."
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, '__iter__'):
-        raise argument_error('texts', texts, 'a list of texts, or any iterable')
-    for i, text in enumerate(texts):
-        check_text(f'text {i}', text)
-        yield text
-
-def checked_ids(ids, # list of int, or a tensor with one axis
-                vocab_size:int, # V
-               ) -> list: # of int
-    "Ids that are in the vocabulary, as plain numbers."
-    try: ids = [index(i) for i in ids]
-    except TypeError: raise argument_error('ids', ids, 'a list of ids') from None
-    wrong = [i for i in ids if not 0 <= i < vocab_size]
-    if wrong: raise argument_error('ids', wrong[0], f'ids from 0 to {vocab_size - 1}')
-    return ids
-
-def readable(token:str, # in the letters of bytes, or a special token
-            ) -> str: # '▁' for a blank, '\\xc3' for a byte that is no character
-    "A token as people can read it."
-    if token in LABELS: return LABELS[token]
-    text = bytes(BYTES[letter] for letter in token).decode('utf-8', 'backslashreplace')
-    return printable(text.replace(' ', '▁'))
-
-# %% ../../nbs/40_datasets.tokenizer.ipynb #parse-tokenizer
-def check_vocabulary(vocabulary:dict, # token -> id
-                     merges:list, # of pairs of tokens, in the order in which they apply
-                    ):
-    "Refuse missing special tokens or bytes, ids with gaps, and merges of other tokens."
-    ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
-    if [*ids.values()] != [0, 1, 2, 3]:
-        raise argument_error('special tokens', ids, 'the ids 0, 1, 2 and 3')
-    if missing := sorted(BYTES.keys() - vocabulary.keys()):
-        raise argument_error('vocabulary', f'none for {missing[0]!r}', 'a token for each of '
-                             'the 256 bytes')
-    if {*map(type, vocabulary.values())} != {int} or sorted(vocabulary.values()) != [
-            *range(len(vocabulary))]:
-        raise argument_error('ids of the vocabulary', f'others for {len(vocabulary)} tokens',
-                             'whole numbers from 0, each once')
-    for token in vocabulary:
-        if not token or not {*token} <= BYTES.keys():
-            raise argument_error('vocabulary', token, 'tokens in the letters of bytes')
-    for pair in merges:
-        if len(pair) != 2 or not {*pair, ''.join(pair)} <= vocabulary.keys():
-            raise argument_error('merges', pair, 'two tokens that together are one')
-
-def parse_tokenizer(content:str, # of a `tokenizer.json`
-                   ): # `tokenizers.Tokenizer`
-    "Made anew from the tokens and merges alone, so that no setting of a file changes ids."
-    def check(name, given, *expected):
-        if given not in expected:
-            raise argument_error(name, given, ' or '.join(map(repr, expected)))
-    parts = json.loads(content)
-    model, split, normalizer = parts['model'], parts['pre_tokenizer'], parts['normalizer']
-    check('model', model.get('type'), 'BPE')
-    for option in ('dropout', 'continuing_subword_prefix', 'end_of_word_suffix',
-                   'byte_fallback', 'ignore_merges'):
-        check(option, model.get(option) or None, None)
-    check('normalizer', normalizer, None, {'type': 'Lowercase'})
-    check('pre_tokenizer', split and split['type'], 'ByteLevel')
-    check('add_prefix_space', split['add_prefix_space'], False)
-    check('use_regex', split.get('use_regex', True), True)
-    check('decoder', parts['decoder'] and parts['decoder']['type'], 'ByteLevel')
-    special = [token['content'] for token in parts['added_tokens'] if token['special']]
-    check('added tokens', [token['content'] for token in parts['added_tokens']], special)
-    check('added tokens', special, [*SPECIAL_TOKENS])
-    merges = [tuple(pair.split(' ') if isinstance(pair, str) else pair)
-              for pair in model['merges']] # older files have both tokens in one text
-    check_vocabulary(model['vocab'], merges)
-    bpe = require_tokenizers().models.BPE(model['vocab'], merges)
-    tokenizer = byte_level(bpe, lowercase=normalizer is not None)
-    tokenizer.add_special_tokens(special)
-    tokenizer.encode_special_tokens = True # '<pad>' in a text is text; files do not say so
-    return tokenizer
-
-def read_tokenizer_file(folder:Path, # of a model, or of other programs
-                       ) -> str: # content of `tokenizer.json`
-    "What the file holds, checked where the folder has a manifest that names it."
-    folder = settle(folder)
-    def read(folder): return (folder/TOKENIZER_FILE).read_text(encoding='utf-8')
-    if (folder/MANIFEST).exists() and TOKENIZER_FILE in read_manifest(folder)['files']:
-        return read_folder(folder, read, [TOKENIZER_FILE])
-    if not (folder/TOKENIZER_FILE).is_file():
-        raise FileNotFoundError(f'{folder/TOKENIZER_FILE} is missing')
-    return read(folder)
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #tokenizer
 class Tokenizer:
@@ -230,7 +126,7 @@ class Tokenizer:
         "The ids of both sides, as batches are made from."
         pairs = [*pairs]
         for pair in pairs:
-            if isinstance(pair, str) or len(pair) != 2:
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise argument_error('pairs', pair, 'two texts in each')
         sides = (self.encode_all([pair[side] for pair in pairs]) for side in (0, 1))
         return [*zip(*sides)]
@@ -265,3 +161,107 @@ class Tokenizer:
             why = error if isinstance(error, ValueError) else repr(error)
             raise ValueError(f'{Path(folder)/TOKENIZER_FILE} holds no tokenizer of byte '
                              f'pairs: {why}') from error
+
+# %% ../../nbs/40_datasets.tokenizer.ipynb #tokenizer-checks
+TOKENIZER_FILE = 'tokenizer.json' # the library's own format
+BYTES = byte_letters()
+LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
+
+def check_text(name:str, # argument
+               text:str, # any, of characters that exist
+              ):
+    "Refuse what is no text, or has half of a character in it."
+    if not isinstance(text, str): raise argument_error(name, text, 'a text, of type str')
+    try: text.encode('utf-8')
+    except UnicodeEncodeError as error:
+        raise argument_error(name, text[max(0, error.start - 20):error.end],
+                             'a text without lone surrogates, which are no characters '
+                             f'(here at {error.start})') from None
+
+def checked_texts(texts:Iterable, # of str
+                 ) -> Iterator[str]: # the same
+    "Texts that come one by one, each checked."
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, '__iter__'):
+        raise argument_error('texts', texts, 'a list of texts, or any iterable')
+    for i, text in enumerate(texts):
+        check_text(f'text {i}', text)
+        yield text
+
+def checked_ids(ids, # list of int, or a tensor with one axis
+                vocab_size:int, # V
+               ) -> list: # of int
+    "Ids that are in the vocabulary, as plain numbers."
+    try: ids = [index(i) for i in ids]
+    except TypeError: raise argument_error('ids', ids, 'a list of ids') from None
+    wrong = [i for i in ids if not 0 <= i < vocab_size]
+    if wrong: raise argument_error('ids', wrong[0], f'ids from 0 to {vocab_size - 1}')
+    return ids
+
+def readable(token:str, # in the letters of bytes, or a special token
+            ) -> str: # '▁' for a blank, '\\xc3' for a byte that is no character
+    "A token as people can read it."
+    if token in LABELS: return LABELS[token]
+    text = bytes(BYTES[letter] for letter in token).decode('utf-8', 'backslashreplace')
+    return printable(text.replace(' ', '▁'))
+
+# %% ../../nbs/40_datasets.tokenizer.ipynb #parse-tokenizer
+def check_vocabulary(vocabulary:dict, # token -> id
+                     merges:list, # of pairs of tokens, in the order in which they apply
+                    ):
+    "Refuse missing special tokens or bytes, ids with gaps, and merges of other tokens."
+    ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
+    if [*ids.values()] != [0, 1, 2, 3]:
+        raise argument_error('special tokens', ids, 'the ids 0, 1, 2 and 3')
+    if missing := sorted(BYTES.keys() - vocabulary.keys()):
+        raise argument_error('vocabulary', f'none for {missing[0]!r}',
+                             'a token for each of the 256 bytes')
+    if {*map(type, vocabulary.values())} != {int} or sorted(vocabulary.values()) != [
+            *range(len(vocabulary))]:
+        raise argument_error('ids', f'others for {len(vocabulary)} tokens',
+                             'whole numbers from 0, each once')
+    for token in vocabulary:
+        if not token or not {*token} <= BYTES.keys():
+            raise argument_error('vocabulary', token, 'tokens in the letters of bytes')
+    for pair in merges:
+        if len(pair) != 2 or not {*pair, ''.join(pair)} <= vocabulary.keys():
+            raise argument_error('merges', pair, 'two tokens that together are one')
+
+def parse_tokenizer(content:str, # of a `tokenizer.json`
+                   ): # `tokenizers.Tokenizer`
+    "Made anew from the tokens and merges alone, so that no setting of a file changes ids."
+    def check(name, given, *expected):
+        if given not in expected:
+            raise argument_error(name, given, ' or '.join(map(repr, expected)))
+    parts = json.loads(content)
+    model, split, normalizer = parts['model'], parts['pre_tokenizer'], parts['normalizer']
+    check('model', model.get('type'), 'BPE')
+    for option in ('dropout', 'continuing_subword_prefix', 'end_of_word_suffix',
+                   'byte_fallback', 'ignore_merges'):
+        check(option, model.get(option) or None, None)
+    check('normalizer', normalizer, None, {'type': 'Lowercase'})
+    check('pre_tokenizer', split and split['type'], 'ByteLevel')
+    check('add_prefix_space', split['add_prefix_space'], False)
+    check('use_regex', split.get('use_regex', True), True)
+    check('decoder', parts['decoder'] and parts['decoder']['type'], 'ByteLevel')
+    special = [token['content'] for token in parts['added_tokens'] if token['special']]
+    check('added tokens', [token['content'] for token in parts['added_tokens']], special)
+    check('added tokens', special, [*SPECIAL_TOKENS])
+    merges = [tuple(pair.split(' ') if isinstance(pair, str) else pair)
+              for pair in model['merges']] # older files have both tokens in one text
+    check_vocabulary(model['vocab'], merges)
+    bpe = require_tokenizers().models.BPE(model['vocab'], merges)
+    tokenizer = byte_level(bpe, lowercase=normalizer is not None)
+    tokenizer.add_special_tokens(special)
+    tokenizer.encode_special_tokens = True # '<pad>' in a text is text; files do not say so
+    return tokenizer
+
+def read_tokenizer_file(folder:Path, # of a model, or of other programs
+                       ) -> str: # content of `tokenizer.json`
+    "What the file holds, checked where the folder has a manifest that names it."
+    folder = settle(folder)
+    def read(folder): return (folder/TOKENIZER_FILE).read_text(encoding='utf-8')
+    if (folder/MANIFEST).exists() and TOKENIZER_FILE in read_manifest(folder)['files']:
+        return read_folder(folder, read, [TOKENIZER_FILE])
+    if not (folder/TOKENIZER_FILE).is_file():
+        raise FileNotFoundError(f'{folder/TOKENIZER_FILE} is missing')
+    return read(folder)
