@@ -26,8 +26,9 @@ from .checkpoint import load_model
 from .config import argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses, check_default_special_tokens
-from .experiments import (
-    captioning, copy_task, image_classification, language_model, topic_classification)
+from annotated_transformer.experiments import (
+    captioning, copy_task, image_classification, language_model, topic_classification,
+    translation)
 from .experiments.experiment import (
     ExperimentResult, beside, format_examples, run_and_save)
 from .inspection.attention_maps import trace_attention
@@ -40,7 +41,7 @@ from .transformer import Transformer
 __all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
            'main', 'format_report', 'option_error', 'make_folder', 'say_how_to_go_on', 'run_experiment',
            'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
-           'answer_lines', 'decode']
+           'answer_lines', 'decode', 'train_translation', 'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False,
@@ -89,7 +90,7 @@ def format_report(result:ExperimentResult, # of any experiment
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'n_best': '--n-best', 'max_len': '--max-len',
            'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
-           'folder': '--out'}
+           'folder': '--out', 'data_dir': '--data-dir'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -344,3 +345,54 @@ def decode(
         view = attention_view(trace_attention(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')
     except (ValueError, OSError) as error: raise option_error(error) from error
+
+# %% ../nbs/93_cli.ipynb #train-translation
+@app.command('train-translation')
+def train_translation(
+    corpus:Annotated[Optional[str], typer.Option(
+        help='numbers, multi30k, pairs.tsv, or two files: a.en,a.de [default: the '
+             'preset\'s].')]=None,
+    preset:Annotated[str, typer.Option(
+        help='Sizes and rates: numbers (two CPU cores, minutes) or multi30k (a GPU).')]='numbers',
+    source:Annotated[str, typer.Option(help='Language that is read.')]='en',
+    target:Annotated[str, typer.Option(help='Language that is written.')]='de',
+    data_dir:Annotated[Optional[Path], typer.Option(
+        help='Folder with the files of the corpus [default: the usual place].')]=None,
+    seed:Seed=0, # of weights, order and dropout
+    epochs:Annotated[Optional[int], typer.Option(
+        help='Times through the training pairs, at most [default: the preset\'s].')]=None,
+    device:Device='auto', # where
+    out:Out=None, # folder for the results
+    resume:Resume=False, # go on
+    overwrite:Overwrite=False, # whatever is there
+    minutes:Minutes=5.0, # between checkpoints
+):
+    "Train a translator on pairs of sentences; score translations of held-out ones."
+    run_experiment(translation.TranslationConfig, translation.run_translation, translation,
+                   preset, device, out or Path('runs')/'translation', resume, overwrite,
+                   minutes, corpus=corpus, source=source, target=target, seed=seed,
+                   data_dir=data_dir and str(data_dir), epochs=epochs)
+
+# %% ../nbs/93_cli.ipynb #translate-command
+@app.command('translate')
+def translate(
+    model:Annotated[Path, typer.Option(help='Folder that train-translation has written.')],
+    beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=5,
+    n_best:Annotated[Optional[int], typer.Option(
+        help='Translations of each line, one below the other [default: one].')]=None,
+    length_penalty:Annotated[float, typer.Option(help='Alpha; 0 is none.')]=0.6,
+    attention:Annotated[Optional[Path], typer.Option(
+        help='Write where each head looks in the first line to this HTML page.')]=None,
+    device:Device='auto'): # where
+    "Translate each line of standard input."
+    try:
+        if attention is not None: check_page(attention, model)
+        translator = translation.Translator.load(model, device)
+        lines = [line.rstrip('\n') for line in sys.stdin]
+        options = dict(beam_size=beam, length_penalty=length_penalty, n_best=n_best)
+        for answer in translator.translate(lines, **options):
+            typer.echo(answer if n_best is None else '\n'.join(answer))
+        if attention is None or not lines: return
+        view = attention_view(translator.trace(lines[0]))
+        typer.echo(f'written to {view.save(attention, title=lines[0])}', err=True)
+    except (ValueError, OSError, ImportError) as error: raise option_error(error) from error

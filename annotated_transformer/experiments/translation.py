@@ -125,6 +125,12 @@ class Translator:
         if n_best is None: return [self.tokenizer.decode(ids) for ids in answers]
         return [[self.tokenizer.decode(ids) for ids in one] for one in answers]
 
+    def trace(self, sentence:str, # of any words
+             ): # `AttentionMaps`
+        "The attention of every head while a sentence is translated greedily."
+        return trace_attention(self.model, self.tokenizer.encode(sentence),
+                               word=lambda id: self.tokenizer.words([id])[0])
+
 def translate(folder, # of a model with its `tokenizer.json`
               sentences:list, # of texts
               **options, # of `Translator.translate`
@@ -251,7 +257,5 @@ def plot(result:ExperimentResult, # of a translation
          index:int=0, # of the example
         ) -> dict: # name of a picture -> picture
     "The cross-attention of all layers and heads on one example."
-    tokenizer, (source, _) = result.tokenizer, result.examples[index]
-    maps = trace_attention(result.model, tokenizer.encode(source),
-                           word=lambda id: tokenizer.words([id])[0])
+    maps = Translator(result.model, result.tokenizer).trace(result.examples[index][0])
     return {'attention': plot_attention(maps, 'decoder cross')}
