@@ -270,9 +270,9 @@ def head_shapes(words:tuple=('I', 'have', 'seen', 'the', 'cat'), # one for each 
     svg = svg_text(left, 24, 'split', 'muted', 'start', 16)
     svg += svg_text(right, 24, 'merge', 'muted', 'start', 16)
     for axes, sizes, gap, apart, down, back in (
-            ('B, n, d_model', f'B, {n}, {d_model}', 0, False, 'view', 'reshape'),
-            ('B, n, h, d_k', f'B, {n}, {h}, {d_k}', 10, False, 'transpose', 'transpose'),
-            ('B, h, n, d_k', f'B, {h}, {n}, {d_k}', 14, True, '', '')):
+            ('B L H*Dk', f'B {n} {d_model}', 0, False, 'unflatten', 'flatten'),
+            ('B L H Dk', f'B {n} {h} {d_k}', 10, False, 'transpose', 'transpose'),
+            ('B H L Dk', f'B {h} {n} {d_k}', 14, True, '', '')):
         top = y + 34
         for x in (left, right):
             drawn, y_end = stage(x, y, words, h, d_k, axes, sizes, gap, apart)

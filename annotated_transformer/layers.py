@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from .config import check_probabilities, check_sizes, check_width
 
 # %% auto #0
-__all__ = ['ACTIVATIONS', 'NORM_ORDERS', 'FeedForward', 'reference_layer_norm', 'LayerNorm', 'PostNorm', 'PreNorm']
+__all__ = ['NORM_ORDERS', 'ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 'LayerNorm', 'PostNorm', 'PreNorm']
 
 # %% ../nbs/05_layers.ipynb #feedforward
 class FeedForward(nn.Module):
@@ -37,14 +37,6 @@ class FeedForward(nn.Module):
                ) -> Tensor: # *batch D
         check_width('x', x, self.linear1.in_features)
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-# %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    'relu': F.relu, # the paper
-    'gelu': F.gelu, # BERT, ViT
-    'gelu_tanh': partial(F.gelu, approximate='tanh'), # GPT-2; a lambda cannot be pickled
-    'silu': F.silu, # also called swish
-}
 
 # %% ../nbs/05_layers.ipynb #reference-layer-norm
 def reference_layer_norm(x:Tensor, # *batch D
@@ -115,3 +107,11 @@ class PreNorm(nn.Module):
         return x + self.dropout(sublayer(self.norm(x)))
 
 NORM_ORDERS = {'post': PostNorm, 'pre': PreNorm}
+
+# %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    'relu': F.relu, # the paper
+    'gelu': F.gelu, # BERT, ViT
+    'gelu_tanh': partial(F.gelu, approximate='tanh'), # GPT-2; a lambda cannot be pickled
+    'silu': F.silu, # also called swish
+}
