@@ -33,7 +33,7 @@ ADVERBS = {'': '', 'not': 'nicht', 'today': 'heute', 'again': 'wieder'}
 def article(noun:str, # one of `NOUNS`
             definite:bool, # the, not a
            ) -> str: # the German article, accusative
-    "What *the* or *a* becomes: the noun's gender decides."
+    "What the English article becomes: the noun's gender decides."
     if noun in FEMININE: return 'die' if definite else 'eine'
     if noun in NEUTER: return 'das' if definite else 'ein'
     return 'den' if definite else 'einen'
