@@ -353,7 +353,8 @@ def train_translation(
         help='numbers, multi30k, pairs.tsv, or two files: a.en,a.de [default: the '
              'preset\'s].')]=None,
     preset:Annotated[str, typer.Option(
-        help='Sizes and rates: numbers (two CPU cores, minutes) or multi30k (a GPU).')]='numbers',
+        help='Sizes and rates: numbers (two CPU cores, minutes) or multi30k (a '
+             'GPU).')]='numbers',
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(

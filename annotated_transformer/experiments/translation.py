@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -65,7 +64,8 @@ class TranslationConfig(Config):
         label_smoothing=0.1, n_average=10)}
 
     def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average)
+        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
+                    n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
         check_flags(lowercase=self.lowercase)
         check_beam(self.beam_size, self.length_penalty, None)
@@ -159,7 +159,8 @@ def score_translations(predictions:list, # of N texts
     sacrebleu, moses = require_scorers()
     tokenize = partial(moses.MosesTokenizer(language).tokenize, escape=False,
                        return_str=True)
-    older = [[tokenize(text.lower()) for text in texts] for texts in (predictions, references)]
+    older = [[tokenize(text.lower()) for text in texts]
+             for texts in (predictions, references)]
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     lower = sacrebleu.BLEU(lowercase=True)
     spaced = sacrebleu.BLEU(tokenize='none', force=True)
@@ -176,7 +177,8 @@ def require_scorers(): # the modules
         import sacrebleu, sacremoses
         return sacrebleu, sacremoses
     except ImportError as error:
-        raise ImportError(f'translations are scored with sacrebleu and sacremoses: {error}; '
+        raise ImportError('translations are scored with sacrebleu and sacremoses: '
+                          f'{error}; '
                           'pip install "annotated-transformer[translation]"') from error
 
 # %% ../../nbs/42_experiments.translation.ipynb #run-translation
@@ -216,27 +218,26 @@ def finish(config:TranslationConfig, # of the run
            device:torch.device, # where to translate
           ) -> ExperimentResult:
     "Translate the test part: first plainly, then with one improvement after another."
-    sources, targets = zip(*text.test)
+    sources, targets = map(list, zip(*text.test))
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
     best = load_model(kept[min(kept, key=losses.get)], Transformer, device)
     mean = average_models([*kept.values()][-config.n_average:], Transformer, device)
-    beam = dict(beam_size=config.beam_size)
+    beam, table = dict(beam_size=config.beam_size), {}
     steps = {'best epoch, greedy': (best, dict(beam_size=1)),
              f'+ beam of {config.beam_size}': (best, dict(beam, length_penalty=0.)),
              f'+ mean of {config.n_average} epochs': (mean, dict(beam, length_penalty=0.)),
              '+ length penalty': (mean, dict(beam, length_penalty=config.length_penalty))}
-    table = {}
     for name, (model, options) in steps.items():
         start = time.perf_counter()
-        predictions = Translator(model, tokenizer).translate(list(sources), **options)
+        predictions = Translator(model, tokenizer).translate(sources, **options)
         seconds = time.perf_counter() - start
-        table[name] = dict(score_translations(predictions, list(targets), config.target),
-                           seconds=round(seconds, 2))
+        scored = score_translations(predictions, targets, config.target)
+        table[name] = dict(scored, seconds=round(seconds, 2))
     scores = dict(task=f'{config.corpus} {config.source}-{config.target}', **table[name],
                   steps_of_search=table, vocabulary=len(tokenizer))
     metrics = collect_metrics(config, mean, history, scores, len(targets), seconds)
-    summary = (f'{len(targets):,} held-out sentences: BLEU {scores["bleu"]:.2f}, '
-               f'exact {scores["exact_match"]:.4f}')
+    summary = (f'{len(targets):,} held-out sentences: exact {scores["exact_match"]:.4f}, '
+               f'chrF {scores["chrf"]:.2f}, BLEU {scores["bleu"]:.2f}')
     return ExperimentResult(config, mean, history, metrics, text.test, predictions, summary,
                             tokenizer)
 

@@ -1,0 +1,94 @@
+"""The tokenizer of chapter 40 beyond what the chapter shows: any text, any ids, damaged files, other processes."""
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+pytest.importorskip("tokenizers", reason="byte pairs are learnt with tokenizers: pip install tokenizers")
+from annotated_transformer import Transformer, TransformerConfig, save_model
+from annotated_transformer.datasets.tokenizer import TOKENIZER_FILE, Tokenizer
+from project import ROOT
+
+TEXTS = ["die Katze und die Haustür", "the cat and the front door, not the <pad>", "Straße, Maß und Gruß 2 000 000", "ein Hund\nzwei Hunde"] * 3
+TOKENIZER = Tokenizer.learn(TEXTS, 300)
+PICKLED = pickle.loads(pickle.dumps(TOKENIZER))
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    TOKENIZER.save(folder)
+    return Tokenizer.load(folder)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text() | st.sampled_from(["<pad>", "<bos>a", " <eos>\t", "<unk>", "\u0000", "a\u0301", "👩‍👩‍👧"]))
+def test_any_text_comes_back(loaded, text):
+    for tokenizer in (TOKENIZER, loaded, PICKLED):
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert all(3 < id < len(tokenizer) for id in ids)
+    assert TOKENIZER.encode_all([text, text]) == [ids, ids]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, len(TOKENIZER) - 1)))
+def test_any_ids_are_some_text(ids):
+    text = TOKENIZER.decode(ids)
+    text.encode("utf-8")
+    labels = TOKENIZER.words(ids)
+    assert len(labels) == len(ids) and all(label.isprintable() and label for label in labels)
+
+
+def changed(content, rng):
+    "The content with one of its values replaced by another kind of value, or left out."
+    node = content
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = rng.choice(keys)
+        if isinstance(node[key], (dict, list)) and node[key] and rng.random() < 0.8:
+            node = node[key]
+            continue
+        if rng.random() < 0.3: del node[key]
+        else: node[key] = rng.choice([None, -1, "", [], {}, "Ġx", True, 10**12, ["a", "b"]])
+        return content
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_damaged_files_are_refused_or_harmless(tmp_path, seed):
+    TOKENIZER.save(tmp_path)
+    path = tmp_path / TOKENIZER_FILE
+    text = path.read_text(encoding="utf-8")
+    rng = random.Random(seed)
+    damaged = text[: rng.randrange(len(text))] if seed % 5 == 0 else json.dumps(changed(json.loads(text), rng))
+    path.write_text(damaged, encoding="utf-8")
+    try:
+        tokenizer = Tokenizer.load(tmp_path)
+    except ValueError as error:
+        assert TOKENIZER_FILE in str(error)
+    else:
+        assert tokenizer.decode(tokenizer.encode("die Katze <pad>")) == "die Katze <pad>"
+
+
+def test_every_process_learns_the_same(tmp_path):
+    code = f"from annotated_transformer.datasets.tokenizer import Tokenizer; Tokenizer.learn({TEXTS!r}, 300).save({str(tmp_path)!r})"
+    written = []
+    for seed, threads in ((0, 1), (1, 4)):
+        env = {**os.environ, "PYTHONHASHSEED": str(seed), "RAYON_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-c", code], check=True, env=env)
+        written.append((tmp_path / TOKENIZER_FILE).read_bytes())
+    assert written[0] == written[1]
+
+
+def test_it_lies_beside_a_model_and_is_in_its_manifest(tmp_path):
+    model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(TOKENIZER)))
+    folder = save_model(model, tmp_path / "model", TOKENIZER)
+    assert Tokenizer.load(folder) == TOKENIZER
+    path = folder / TOKENIZER_FILE
+    path.write_text(path.read_text(encoding="utf-8").replace("Katze", "Katzen", 1) + " ", encoding="utf-8")
+    with pytest.raises(ValueError, match="damaged"): Tokenizer.load(folder)
