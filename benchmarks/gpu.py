@@ -156,6 +156,7 @@ def good_results(folder: Path, device: str | None = None) -> dict:
 def why_not(job: Job, context: Context, seconds: float) -> str | None:
     "What speaks against starting a job now."
     if gone := missing(job): return f"skipped, needs {', '.join(gone)}"
+    if not job.data_there(context): return "skipped, its data are not on this machine (benchmarks/README.md says how to bring them)"
     if not job.wanted(context): return "not needed"
     return f"put off, takes {job.minutes} minutes" if 60 * job.minutes > seconds else None
 

@@ -37,6 +37,7 @@ class Job:
     rehearsal: dict = field(default_factory=dict) # what a rehearsal on a CPU changes of them
     needs: tuple = () # packages besides torch, numpy, matplotlib, safetensors and tqdm
     wanted: Callable[[Context], bool] = lambda context: True # looked at when its turn comes
+    data_there: Callable[[Context], bool] = lambda context: True # whether the files that it reads are on this machine
     last: bool = False # after all other stages, as far as minutes allow
 
 
@@ -169,6 +170,27 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
     return dict(metrics=metrics, history=done.history.rows)
 
 
+def corpus_is_there(context: Context) -> bool:
+    "Whether Multi30k lies where it is looked for; a rehearsal has a corpus of its own."
+    from annotated_transformer.datasets.parallel_text import MULTI30K_SHA256, multi30k_folder
+    return context.device == "cpu" or all((multi30k_folder() / name).is_file() for name in MULTI30K_SHA256)
+
+
+def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) -> dict:
+    "With `n_pairs`, on so many short sentences that need no file."
+    from annotated_transformer.datasets.sentence_pairs import sentence_pairs
+    from annotated_transformer.experiments.translation import (TranslationConfig,
+        run_translation)
+    with tempfile.TemporaryDirectory() as folder:
+        if n_pairs:
+            changes["corpus"] = f"{folder}/pairs.tsv"
+            pairs, _ = sentence_pairs()
+            Path(changes["corpus"]).write_text("".join(f"{source}\t{target}\n" for source, target in pairs[:n_pairs]), encoding="utf-8")
+        done = run_translation(TranslationConfig.preset(preset, **changes), context.device, progress=False)
+    metrics = done.metrics | dict(config=done.metrics["config"] | dict(corpus="sentences" if n_pairs else done.config.corpus))
+    return dict(metrics=metrics, history=done.history.rows)
+
+
 FEW = dict(steps=4, batch_size=4, n_heldout=4) # of a rehearsal
 SHORT = FEW | dict(preset="tiny", max_len=6)
 SMALL = dict(d_model=32, d_ff=64, n_heads=2, n_layers=2, vocab_size=40) # a base model of a rehearsal
@@ -206,5 +228,11 @@ STAGES = (
         Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),
+    )),
+    Stage("translation", "Multi30k, English to German, three seeds; German to English once", tuple(
+        Job(f"{source}-{target}, seed {seed}", translation_run, 6.0, dict(preset="multi30k", source=source, target=target, seed=seed),
+            dict(preset="multi30k", model="tiny", epochs=1, n_average=1, vocab_size=300, n_pairs=200),
+            needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), data_there=corpus_is_there)
+        for source, target, seed in (("en", "de", 0), ("en", "de", 1), ("en", "de", 2), ("de", "en", 0))
     )),
 )

@@ -28,8 +28,8 @@ from ..folders import flush, sha256
 # %% auto #0
 __all__ = ['SMALL_NUMBERS', 'MULTI30K_URL', 'MULTI30K_SHA256', 'DROP_REASONS', 'FOR_FILES', 'CORPUS_OPTIONS', 'ParallelText',
            'clean_text', 'fold_text', 'count_shared', 'spell_number', 'draw_numbers', 'number_pairs', 'fetch_file',
-           'multi30k_file', 'multi30k', 'text_lines', 'read_text_files', 'read_tsv', 'text_digest', 'clean_pairs',
-           'group_pairs', 'choose_groups', 'split_pairs', 'corpus_paths', 'open_parallel_text']
+           'multi30k_folder', 'multi30k_file', 'multi30k', 'text_lines', 'read_text_files', 'read_tsv', 'text_digest',
+           'clean_pairs', 'group_pairs', 'choose_groups', 'split_pairs', 'corpus_paths', 'open_parallel_text']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #paralleltext
 @dataclass(frozen=True, repr=False)
@@ -173,34 +173,35 @@ MULTI30K_SHA256 = { # of each file
     'test_2016_flickr.de.gz':
         '9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8'}
 
+def multi30k_folder() -> Path: # that need not be there yet
+    "The cache, in the folder that ANNOTATED_TRANSFORMER_DATA names, or the usual one."
+    cache = os.environ.get('ANNOTATED_TRANSFORMER_DATA') or '~/.cache/annotated_transformer'
+    return Path(f'{cache}/multi30k').expanduser()
+
 def multi30k_file(name:str, # one of `MULTI30K_SHA256`
                   folder=None, # with the file in it; None: the cache, filled if need be
                  ) -> Path: # of the file, whose content is right
     "One file of Multi30k, checked."
-    cache = os.environ.get('ANNOTATED_TRANSFORMER_DATA') or '~/.cache/annotated_transformer'
-    path = Path(f'{cache}/multi30k' if folder is None else folder).expanduser()/name
+    path = (multi30k_folder() if folder is None else Path(folder).expanduser())/name
     url, there = f'{MULTI30K_URL}/{name}', path.is_file()
     if there and sha256(path) == MULTI30K_SHA256[name]: return path
     if folder is None: fetch_file(url, path, MULTI30K_SHA256[name])
     else: raise argument_error('folder', str(folder), f'one with {name}, as it is at {url}'
-                               + (' (the SHA-256 of this one differs)' if there else ''))
+                               + ' (the SHA-256 of this one differs)'*there)
     return path
 
 def multi30k(folder=None, # a local copy of the .gz files; None: the cache
              source:str='en', # 'en' or 'de'
              target:str='de', # the other one
-             test:str='test_2016_flickr', # which test part
             ) -> ParallelText: # as published: 29,000, 1,014 and 1,000 pairs
     "Captions of photographs, translated by people. Raises `OSError` if nothing comes."
     check_choice('source', source, ['en', 'de'])
     check_choice('target', target, ['de' if source == 'en' else 'en'])
-    check_choice('test', test, ['test_2016_flickr'])
     parts = [list(read_text_files(*(multi30k_file(f'{part}.{language}.gz', folder)
                                     for language in (source, target))))
-             for part in ('train', 'val', test)]
+             for part in ('train', 'val', 'test_2016_flickr')]
     total = sum(map(len, parts))
-    also = {part: count_shared(parts[0], pairs)
-            for part, pairs in zip(('validation', 'test'), parts[1:])}
+    also = dict(zip(('validation', 'test'), (count_shared(parts[0], p) for p in parts[1:])))
     return ParallelText(*parts, source, target, dict(read=total, kept=total, dropped={},
                                                      also_in_training=also))
 
@@ -357,7 +358,7 @@ def split_pairs(pairs:Iterable, # of (source text, target text)
 # %% ../../nbs/41_datasets.parallel_text.ipynb #open-parallel-text
 FOR_FILES = ['validation', 'test', 'seed', 'max_length', 'max_ratio', 'deduplicate']
 CORPUS_OPTIONS = { # what `open_parallel_text` passes on
-    'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'], 'multi30k': ['test'],
+    'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'], 'multi30k': [],
     'one file': [*FOR_FILES, 'source_column', 'target_column'], 'two files': FOR_FILES}
 
 def corpus_paths(name:str, # a file, or two with a comma between

@@ -1,0 +1,82 @@
+"""A translator from text to text: cut off and resumed, through the doors of the package, and with a vocabulary that is not its own."""
+import pytest
+
+for package in ("tokenizers", "sacrebleu", "sacremoses"):
+    pytest.importorskip(package, reason="translation needs its extra: pip install '.[translation]'")
+
+import torch
+
+from annotated_transformer import translate
+from annotated_transformer.checkpoint import Checkpoints
+from annotated_transformer.experiments.experiment import run_and_save
+from annotated_transformer.experiments.translation import TranslationConfig, Translator, plot, run_translation, score_translations
+
+SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "pairs.tsv"
+    words = "one two three four five six seven eight nine ten eleven twelve".split()
+    worte = "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
+    path.write_text("".join(f"{a} and {b}\t{y} und {x}\n" for a, x in zip(words, worte) for b, y in zip(words, worte)))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def uncut(corpus):
+    return run_translation(TranslationConfig(corpus=corpus, **SMALL), "cpu", progress=False)
+
+
+def same(one, two) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters()))
+
+
+def test_a_run_that_was_cut_off_ends_as_if_it_had_not(corpus, uncut, tmp_path, monkeypatch):
+    class Killed(Exception): pass
+
+    calls, usual = [], Translator.translate
+
+    def killed(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 2: raise Killed
+        return usual(self, *arguments, **options)
+
+    config, checkpoints = TranslationConfig(corpus=corpus, **SMALL), Checkpoints(tmp_path / "run", every_steps=2)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Translator, "translate", killed)
+        run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
+    resumed = run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
+    assert same(resumed, uncut) and resumed.predictions == uncut.predictions
+    assert resumed.history.column("eval_loss") == uncut.history.column("eval_loss")
+    kept = checkpoints.evaluated()
+    assert len(kept) <= SMALL["n_average"] + 1 and max(kept) == resumed.history.steps
+
+
+def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
+    config = TranslationConfig(corpus=corpus, **SMALL)
+    saved = run_and_save(run_translation, config, tmp_path / "run", plot, device="cpu", progress=False)
+    assert same(saved, uncut)
+    sources = [source for source, _ in saved.examples]
+    assert translate(tmp_path / "run", sources, beam_size=config.beam_size) == uncut.predictions
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors", "tokenizer.json"]
+
+
+def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
+    from annotated_transformer import save_model
+    from annotated_transformer.datasets.tokenizer import Tokenizer
+
+    save_model(uncut.model, tmp_path / "model", Tokenizer.learn(["something else"], 262))
+    with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"): Translator.load(tmp_path / "model")
+
+
+def test_scores_are_those_of_sacrebleu():
+    import sacrebleu
+
+    references = ["Ein Hund läuft über die Wiese.", "Zwei Männer stehen an einer Straße und reden."]
+    predictions = ["Ein Hund rennt über die Wiese.", "Zwei Männer stehen auf einer Straße und sprechen."]
+    scores = score_translations(predictions, references)
+    assert scores["bleu"] == sacrebleu.corpus_bleu(predictions, [references]).score
+    assert scores["chrf"] == sacrebleu.corpus_chrf(predictions, [references]).score
+    assert 0 < scores["bleu"] < 100 and "tok:13a" in scores["signature"]
