@@ -174,7 +174,9 @@ def test_only_tests_are_folded_and_say_how_many(pages, docs, chapter):
         found = [by_text[text] for text in listings(block, "div.cell_input pre")]
         assert found and all(cell.tests and not cell.outputs for cell in found)
         number = sum(docs("folding").checks(cell.source) for cell in found)
-        assert spaceless(block.summary.text) == f"Tests{number}check{'s' * (number > 1)}"
+        on_gpu = sum(docs("folding").checks(cell.source) for cell in found if re.search(r"^#\|\s*cuda\s*$", cell.source, re.M))
+        words = f"Tests {number} check{'s' * (number > 1)}" + f", {on_gpu} on a GPU, not run for this page" * (on_gpu > 0)
+        assert spaceless(block.summary.text) == spaceless(words)
         assert "tests" not in ((block.find_next_sibling() or block.parent).get("class") or []), "two blocks, where one would do"
 
 

@@ -31,68 +31,8 @@ from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['TranslationConfig', 'encode_parts', 'epochs', 'Translator', 'score_translations', 'require_scorers',
+__all__ = ['epochs', 'Translator', 'score_translations', 'require_scorers', 'TranslationConfig', 'encode_parts',
            'run_translation', 'finish', 'format_example', 'plot', 'translate']
-
-# %% ../../nbs/42_experiments.translation.ipynb #translation-config
-@dataclass(frozen=True)
-class TranslationConfig(Config):
-    "One run: corpus, vocabulary, model, training and search."
-    corpus: str = 'numbers' # see `open_parallel_text`
-    source: str = 'en' # language
-    target: str = 'de' # language
-    data_dir: str|None = None # folder of the corpus; None: the usual place
-    lowercase: bool = False # all text in lower case
-    vocab_size: int = 500 # tokens of both languages together, at the most
-    model: str = 'tiny' # preset of `TransformerConfig`
-    dropout: float = 0.0 # probability, on sub-layer outputs and embeddings
-    tie_weights: bool = True # one matrix for embeddings and output
-    max_tokens: int = 2048 # of a batch: pairs times the longest side
-    epochs: int = 20 # at the most
-    patience: int = 0 # epochs without a lower loss that end the run; 0: none do
-    lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 200 # steps up to the peak
-    schedule: str = 'linear' # see `SCHEDULES`
-    label_smoothing: float = 0.0 # probability
-    n_average: int = 5 # last epochs whose weights are averaged
-    beam_size: int = 5 # hypotheses of the search
-    length_penalty: float = 0.6 # alpha of the search
-    seed: int = 0 # of weights, order and dropout
-    presets = {'numbers': {}, 'multi30k': dict(
-        corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=4096,
-        epochs=100, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
-        label_smoothing=0.1, n_average=10)}
-
-    def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
-                    n_average=self.n_average)
-        check_choice('model', self.model, TransformerConfig.presets)
-        check_flags(lowercase=self.lowercase)
-        check_beam(self.beam_size, self.length_penalty, None)
-        self.transformer(self.vocab_size), self.training(1) # each checks its own part
-
-    def transformer(self, vocab_size:int) -> TransformerConfig: # the architecture
-        return TransformerConfig.preset(self.model, vocab_size=vocab_size,
-                                        dropout=self.dropout, tie_weights=self.tie_weights)
-
-    def training(self, steps_per_epoch:int) -> TrainConfig: # how it is trained
-        return TrainConfig(
-            steps=self.epochs*steps_per_epoch, eval_every=steps_per_epoch,
-            patience=self.patience, lr=self.lr, warmup_steps=self.warmup_steps,
-            schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
-
-# %% ../../nbs/42_experiments.translation.ipynb #encode-parts
-def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
-                ) -> tuple: # text, tokenizer, ids of training pairs, validation batches
-    "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
-    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
-    tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
-                                config.vocab_size, lowercase=config.lowercase)
-    train_ids, validation_ids = (tokenizer.encode_pairs(part)
-                                 for part in (text.train, text.validation))
-    validation = [Batch.from_pairs(group)
-                  for group in batch_by_tokens(validation_ids, config.max_tokens)]
-    return text, tokenizer, train_ids, validation
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -180,6 +120,66 @@ def require_scorers(): # the modules
         raise ImportError('translations are scored with sacrebleu and sacremoses: '
                           f'{error}; '
                           'pip install "annotated-transformer[translation]"') from error
+
+# %% ../../nbs/42_experiments.translation.ipynb #translation-config
+@dataclass(frozen=True)
+class TranslationConfig(Config):
+    "One run: corpus, vocabulary, model, training and search."
+    corpus: str = 'numbers' # see `open_parallel_text`
+    source: str = 'en' # language
+    target: str = 'de' # language
+    data_dir: str|None = None # folder of the corpus; None: the usual place
+    lowercase: bool = False # all text in lower case
+    vocab_size: int = 500 # tokens of both languages together, at the most
+    model: str = 'tiny' # preset of `TransformerConfig`
+    dropout: float = 0.0 # probability, on sub-layer outputs and embeddings
+    tie_weights: bool = True # one matrix for embeddings and output
+    max_tokens: int = 2048 # of a batch: pairs times the longest side
+    epochs: int = 20 # at the most
+    patience: int = 0 # epochs without a lower loss that end the run; 0: none do
+    lr: float = 3e-3 # peak learning rate
+    warmup_steps: int = 200 # steps up to the peak
+    schedule: str = 'linear' # see `SCHEDULES`
+    label_smoothing: float = 0.0 # probability
+    n_average: int = 5 # last epochs whose weights are averaged
+    beam_size: int = 5 # hypotheses of the search
+    length_penalty: float = 0.6 # alpha of the search
+    seed: int = 0 # of weights, order and dropout
+    presets = {'numbers': {}, 'multi30k': dict(
+        corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=4096,
+        epochs=100, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
+        label_smoothing=0.1, n_average=10)}
+
+    def __post_init__(self):
+        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
+                    n_average=self.n_average)
+        check_choice('model', self.model, TransformerConfig.presets)
+        check_flags(lowercase=self.lowercase)
+        check_beam(self.beam_size, self.length_penalty, None)
+        self.transformer(self.vocab_size), self.training(1) # each checks its own part
+
+    def transformer(self, vocab_size:int) -> TransformerConfig: # the architecture
+        return TransformerConfig.preset(self.model, vocab_size=vocab_size,
+                                        dropout=self.dropout, tie_weights=self.tie_weights)
+
+    def training(self, steps_per_epoch:int) -> TrainConfig: # how it is trained
+        return TrainConfig(
+            steps=self.epochs*steps_per_epoch, eval_every=steps_per_epoch,
+            patience=self.patience, lr=self.lr, warmup_steps=self.warmup_steps,
+            schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
+
+# %% ../../nbs/42_experiments.translation.ipynb #encode-parts
+def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
+                ) -> tuple: # text, tokenizer, ids of training pairs, validation batches
+    "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
+    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
+    tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
+                                config.vocab_size, lowercase=config.lowercase)
+    train_ids, validation_ids = (tokenizer.encode_pairs(part)
+                                 for part in (text.train, text.validation))
+    validation = [Batch.from_pairs(group)
+                  for group in batch_by_tokens(validation_ids, config.max_tokens)]
+    return text, tokenizer, train_ids, validation
 
 # %% ../../nbs/42_experiments.translation.ipynb #run-translation
 def run_translation(
