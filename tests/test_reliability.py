@@ -110,7 +110,7 @@ def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, ctrl_c):
         while child.poll() is None and not newest(checkpoints):
             time.sleep(0.01)
         child.send_signal(number)
-        child.wait(180)  # three trainings share the processor
+        child.wait(60)
         said = child.stderr.read()
         assert f"Interrupted: {signal.Signals(number).name} after step" in said, said
         assert load_model(tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer)
