@@ -156,7 +156,7 @@ class Checkpoints:
 
     def __post_init__(self):
         self.folder = Path(self.folder)
-        check_sizes(keep=self.keep)
+        check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
 
@@ -216,11 +216,13 @@ class Checkpoints:
     def save_evaluated(self, state): # a `TrainingState`; its history has an `eval_loss`
         "Keep the weights of this evaluation and some before it, and those of the best."
         if not self.keep_evaluated: return
+        losses = dict(zip(*state.history.column('eval_loss')))
+        if state.history.steps not in losses:
+            raise argument_error('eval_fn', 'no loss', 'a loss, for keep_evaluated')
         path = self.folder/'evaluated'/self.path(state.history.steps).name
         try:
             with write_folder(path) as new: write_model(state.model, new)
         except OSError as error: warnings.warn(f'{path} is not written: {error}')
-        losses = dict(zip(*state.history.column('eval_loss')))
         wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=losses.get)}
         for step, path in self.evaluated().items():
             if step not in wanted: shutil.rmtree(path)

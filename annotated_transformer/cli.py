@@ -45,8 +45,7 @@ __all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes',
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(no_args_is_help=True, add_completion=False,
-                  pretty_exceptions_enable=False,
-                  rich_markup_mode=None)
+                  pretty_exceptions_enable=False, rich_markup_mode=None)
 
 @app.callback()
 def program():
@@ -90,7 +89,7 @@ def format_report(result:ExperimentResult, # of any experiment
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'n_best': '--n-best', 'max_len': '--max-len',
            'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
-           'folder': '--out', 'data_dir': '--data-dir'}
+           'folder': '--out', 'data_dir': '--data-dir', 'corpus': '--corpus'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -383,7 +382,7 @@ def translate(
         help='Translations of each line, one below the other [default: one].')]=None,
     length_penalty:Annotated[float, typer.Option(help='Alpha; 0 is none.')]=0.6,
     attention:Annotated[Optional[Path], typer.Option(
-        help='Write where each head looks in the first line to this HTML page.')]=None,
+        help='Write where each head looks in the first sentence to this HTML page.')]=None,
     device:Device='auto'): # where
     "Translate each line of standard input."
     try:
@@ -392,8 +391,10 @@ def translate(
         lines = [line.rstrip('\n') for line in sys.stdin]
         options = dict(beam_size=beam, length_penalty=length_penalty, n_best=n_best)
         for answer in translator.translate(lines, **options):
-            typer.echo(answer if n_best is None else '\n'.join(answer))
-        if attention is None or not lines: return
-        view = attention_view(translator.trace(lines[0]))
-        typer.echo(f'written to {view.save(attention, title=lines[0])}', err=True)
+            for text in [answer] if n_best is None else answer:
+                typer.echo(' '.join(text.splitlines())) # one line stays one line
+        first = next(filter(str.strip, lines), None)
+        if attention is None or first is None: return
+        view = attention_view(translator.trace(first))
+        typer.echo(f'written to {view.save(attention, title=first)}', err=True)
     except (ValueError, OSError, ImportError) as error: raise option_error(error) from error

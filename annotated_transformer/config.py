@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
+from importlib import import_module
 
 # %% auto #0
 __all__ = ['LONGEST', 'argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_numbers', 'check_flags',
            'check_choice', 'check_width', 'available_memory', 'format_bytes', 'check_memory', 'model_bytes',
-           'SpecialTokens', 'check_ids', 'printable', 'uncompiled', 'Config']
+           'SpecialTokens', 'check_ids', 'printable', 'import_extra', 'uncompiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
 LONGEST = 400 # characters of a refused value that a message shows
@@ -179,6 +180,17 @@ def printable(text:str, # from outside: the name of a file or a class
              ) -> str: # without line breaks and control codes
     "The text with all characters escaped that are not made to be seen."
     return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+# %% ../nbs/90_config.ipynb #import-extra
+def import_extra(name:str, # of a module, such as 'tokenizers'
+                 what:str, # what it is for: the beginning of a sentence that it ends
+                 extra:str, # of this package, which brings it
+                ): # the module
+    "Import what is not always there. Raises `ImportError` that says how to get it."
+    try: return import_module(name)
+    except ImportError as error:
+        raise ImportError(f'{what} {name.partition(".")[0]}, which is missing: pip install '
+                          f'"annotated-transformer[{extra}]"') from error
 
 # %% ../nbs/90_config.ipynb #uncompiled
 def uncompiled(model, # a module

@@ -131,7 +131,7 @@ def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source, ta
                   batch:Batch, # or a `LabelledBatch`, on the model's device
                   label_smoothing:float=0.0, # probability
                  ) -> Tensor: # scalar, nats, summed over target tokens
-    "Cross-entropy of all targets but padding. Source: section 5.4."
+    "Cross-entropy of all targets but padding, after the true ones. Source: section 5.4."
     pad_id = padding_of(model, batch)
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
 
@@ -150,7 +150,7 @@ def train_step(model:nn.Module, # in training mode
                optimizer:torch.optim.Optimizer, # with its learning rate set
                config:TrainConfig, # smoothing, clipping, precision
                loss_fn:Callable=sequence_loss, # (model, batch, smoothing) -> summed loss
-              ) -> tuple[Tensor, Tensor]: # mean loss in nats per token, gradient norm
+              ) -> tuple[Tensor, Tensor]: # nats per token; gradient norm before clipping
     "One update of the weights from one or more batches."
     device = next(model.parameters()).device
     n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # if nothing is asked
@@ -181,10 +181,9 @@ class History:
         self.steps, self.seconds = step, seconds
         self.n_tokens += sum(batch.n_tokens for batch in batches)
 
-    def log_step(self, loss:float, gradient_norm:float, lr:float, bar): # of the last one
+    def log_step(self, loss:float, gradient_norm:float, lr:float): # of the last one
         self.record(self.steps, loss=loss, gradient_norm=gradient_norm, lr=lr,
                     tokens_per_second=self.n_tokens / max(self.seconds, 1e-9))
-        bar.set_postfix(loss=f'{loss:.4f}')
 
     def column(self, name:str) -> tuple[list, list]: # steps and values
         rows = [row for row in self.rows if name in row]
@@ -317,13 +316,14 @@ class TrainingState:
     history: History # its steps say which batches were used
     config: TrainConfig # of the run
 
-    def evaluate(self, eval_fn:Callable, checkpoints): # model -> metrics; or None
+    def evaluate(self, eval_fn:Callable, checkpoints) -> float: # seconds that it took
         "Measure, write it down, and keep the weights that were measured."
-        scores = eval_fn(self.model.eval())
+        start, scores = time.perf_counter(), eval_fn(self.model.eval())
         if self.config.patience and 'loss' not in scores:
             raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
         self.history.record(self.history.steps, **{f'eval_{k}': scores[k] for k in scores})
         if checkpoints: checkpoints.save_evaluated(self)
+        return time.perf_counter() - start
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
@@ -366,11 +366,10 @@ def train_steps(state:TrainingState, # as it is at the beginning
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
         if config.is_due(step, config.log_every):
-            history.log_step(float(loss), float(norm), config.learning_rate(step), bar)
+            history.log_step(float(loss), float(norm), config.learning_rate(step))
+            bar.set_postfix(loss=f'{float(loss):.4f}')
         if eval_fn and config.is_due(step, config.eval_every):
-            paused = time.perf_counter()
-            state.evaluate(eval_fn, checkpoints)
-            started += time.perf_counter() - paused
+            started += state.evaluate(eval_fn, checkpoints)
         if save: checkpoints.save(state)
         if stopped: raise Interrupted(stopped[0], history)
         bar.update()

@@ -92,3 +92,8 @@ def test_what_is_linked_and_what_is_not(script):
     assert script.linked("chapters 02, 03 and 10") == several
     for text in (several, "`chapter 33`", "## chapter 33", "```\nchapter 33\n```", "chapter 99", "[chapter 33](x)", "chapters of 33", "chapter 335"):
         assert script.linked(text) == text and not script.mentions(text)
+
+
+@pytest.mark.parametrize("chapter", [c for c in chapters() if c.number <= "09"], ids=lambda chapter: chapter.name)
+def test_a_first_reading_of_the_model_takes_twenty_minutes_a_chapter(chapter):
+    assert chapter.first_reading <= 20, "the rest belongs behind `A first reading may end here`"

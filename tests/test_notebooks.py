@@ -97,9 +97,3 @@ def test_no_code_is_switched_off(chapter):
 def test_outputs_come_from_the_code_that_is_there(chapter):
     found = chapter.notebook["metadata"].get("executed")
     assert found == fingerprint(chapter.notebook["cells"]), "run it again: make notebooks ARGS=nbs/" + chapter.path.name
-
-
-def test_a_first_reading_takes_twenty_minutes_at_most(chapter):
-    if chapter.number > "09":
-        pytest.skip("only the part on the model is meant to be read from end to end")
-    assert chapter.first_reading <= 20, "the rest belongs behind `A first reading may end here`"

@@ -96,28 +96,34 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
 
 
 @pytest.fixture
-def ctrl_c():
-    "Programs that a shell starts in the background ignore SIGINT, and so do their children."
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+def usual_signals():
+    "As in a shell: what is started in the background or by nohup ignores some, and so do its children."
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, usual)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, ctrl_c):
+def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, usual_signals):
     children = {number: process(tmp_path / signal.Signals(number).name, 10**6) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number, child in children.items():
-        checkpoints = tmp_path / f"{signal.Signals(number).name}.checkpoints"
-        while child.poll() is None and not newest(checkpoints):
-            time.sleep(0.01)
-        child.send_signal(number)
-        child.wait(60)
-        said = child.stderr.read()
-        assert f"Interrupted: {signal.Signals(number).name} after step" in said, said
-        assert load_model(tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer)
-        assert not (tmp_path / signal.Signals(number).name).exists()
+    try:
+        for number, child in children.items():
+            checkpoints = tmp_path / f"{signal.Signals(number).name}.checkpoints"
+            while child.poll() is None and not newest(checkpoints):
+                time.sleep(0.01)
+            child.send_signal(number)
+            child.wait(60)
+            said = child.stderr.read()
+            assert f"Interrupted: {signal.Signals(number).name} after step" in said, said
+            assert load_model(tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer)
+            assert not (tmp_path / signal.Signals(number).name).exists()
+    finally:
+        for child in children.values():
+            child.kill()
 
 
-def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, ctrl_c):
+def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, usual_signals):
     "BERT's run trains four models, one after the other."
     from annotated_transformer.experiments import topic_classification
     from annotated_transformer.experiments.experiment import run_and_save

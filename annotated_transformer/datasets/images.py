@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..config import (
-    argument_error, check_numbers, check_probabilities, check_sizes, printable)
+from annotated_transformer.config import (
+    argument_error, check_numbers, check_probabilities, check_sizes, import_extra,
+    printable)
 from ..data import LabelledBatch
 
 # %% auto #0
@@ -38,11 +39,8 @@ class ImageDataset:
 # %% ../../nbs/55_datasets.images.ipynb #digits
 def digits() -> ImageDataset: # of 1 by 8 by 8
     "The handwritten digits of scikit-learn. Raises `ImportError` where that is missing."
-    try: from sklearn.datasets import load_digits # here: importing needs torch alone
-    except ImportError as error:
-        raise ImportError('the handwritten digits come with scikit-learn, '
-                          'which is missing: pip install scikit-learn') from error
-    found = load_digits()
+    found = import_extra('sklearn.datasets', 'the handwritten digits come with',
+                         'images').load_digits()
     images = torch.tensor(found.images, dtype=torch.float32)[:, None] / 16
     return ImageDataset(images, torch.tensor(found.target, dtype=torch.long),
                         [str(name) for name in found.target_names],

@@ -20,9 +20,9 @@ from http.client import HTTPException
 from itertools import zip_longest
 from pathlib import Path
 
-from ..config import (argument_error, check_choice, check_flags,
-                                          check_numbers, check_probabilities, check_seed,
-                                          check_sizes)
+from ..config import (
+    argument_error, check_choice, check_flags, check_numbers, check_probabilities,
+    check_seed, check_sizes, import_extra)
 from ..folders import flush, sha256
 
 # %% auto #0
@@ -80,12 +80,9 @@ def spell_number(number:int, # from 0 up
                  language:str, # one that num2words knows, such as 'de'
                 ) -> str: # in words
     "A number written out. Raises `ImportError` without num2words."
-    try: from num2words import CONVERTER_CLASSES, num2words
-    except ImportError as error:
-        raise ImportError('numbers are written out by num2words, which is missing: '
-                          'pip install "annotated-transformer[translation]"') from error
-    check_choice('language', language, sorted(CONVERTER_CLASSES))
-    try: return clean_text(num2words(number, lang=language))
+    library = import_extra('num2words', 'numbers are written out by', 'translation')
+    check_choice('language', language, sorted(library.CONVERTER_CLASSES))
+    try: return clean_text(library.num2words(number, lang=language))
     except Exception as error: # languages differ in how they fail
         raise argument_error('number', number,
                              f'one that num2words can write in {language}') from error
@@ -157,7 +154,7 @@ def fetch_file(url:str, # of one file
         os.replace(part, path)
     except (OSError, HTTPException) as error:
         raise OSError(f'{path.name} could not be fetched from {url}: {error}. Download it '
-                      'by hand into a folder, and give that folder: folder=... in Python, '
+                      'by hand into a folder, and give that: data_dir=... in Python, '
                       '--data-dir on the command line') from error
     finally: part.unlink(missing_ok=True)
 
@@ -179,25 +176,25 @@ def multi30k_folder() -> Path: # that need not be there yet
     return Path(f'{cache}/multi30k').expanduser()
 
 def multi30k_file(name:str, # one of `MULTI30K_SHA256`
-                  folder=None, # with the file in it; None: the cache, filled if need be
+                  data_dir=None, # with the file in it; None: the cache, filled if need be
                  ) -> Path: # of the file, whose content is right
     "One file of Multi30k, checked."
-    path = (multi30k_folder() if folder is None else Path(folder).expanduser())/name
+    path = (multi30k_folder() if data_dir is None else Path(data_dir).expanduser())/name
     url, there = f'{MULTI30K_URL}/{name}', path.is_file()
     if there and sha256(path) == MULTI30K_SHA256[name]: return path
-    if folder is None: fetch_file(url, path, MULTI30K_SHA256[name])
-    else: raise argument_error('folder', str(folder), f'one with {name}, as it is at {url}'
-                               + ' (the SHA-256 of this one differs)'*there)
+    if data_dir is None: fetch_file(url, path, MULTI30K_SHA256[name])
+    else: raise argument_error('data_dir', str(data_dir), f'a folder with {name}, as it is '
+                               f'at {url}' + ' (the SHA-256 of this one differs)'*there)
     return path
 
-def multi30k(folder=None, # a local copy of the .gz files; None: the cache
+def multi30k(data_dir=None, # folder with the .gz files; None: the cache
              source:str='en', # 'en' or 'de'
              target:str='de', # the other one
             ) -> ParallelText: # as published: 29,000, 1,014 and 1,000 pairs
     "Captions of photographs, translated by people. Raises `OSError` if nothing comes."
     check_choice('source', source, ['en', 'de'])
     check_choice('target', target, ['de' if source == 'en' else 'en'])
-    parts = [list(read_text_files(*(multi30k_file(f'{part}.{language}.gz', folder)
+    parts = [list(read_text_files(*(multi30k_file(f'{part}.{language}.gz', data_dir)
                                     for language in (source, target))))
              for part in ('train', 'val', 'test_2016_flickr')]
     total = sum(map(len, parts))
@@ -361,40 +358,40 @@ CORPUS_OPTIONS = { # what `open_parallel_text` passes on
     'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'], 'multi30k': [],
     'one file': [*FOR_FILES, 'source_column', 'target_column'], 'two files': FOR_FILES}
 
-def corpus_paths(name:str, # a file, or two with a comma between
-                 folder=None, # where relative names begin; None: the current folder
+def corpus_paths(corpus:str, # a file, or two with a comma between
+                 data_dir=None, # where relative names begin; None: the current folder
                 ) -> list: # of one or two paths of files
     "The files that a name means. Raises `ValueError` if they are not there."
-    if not isinstance(name, str): raise argument_error('name', name, 'a text')
-    base = Path(folder or '.').expanduser()
-    names = [name] if (base/name).is_file() else name.split(',')
+    if not isinstance(corpus, str): raise argument_error('corpus', corpus, 'a text')
+    base = Path(data_dir or '.').expanduser()
+    names = [corpus] if (base/corpus).is_file() else corpus.split(',')
     paths = [base/Path(part.strip()).expanduser() for part in names]
     missing = [str(path) for path in paths if not path.is_file()]
     if not missing and len(paths) <= 2: return paths
-    raise argument_error('name', name, "'numbers', 'multi30k', a file of tab-separated "
+    raise argument_error('corpus', corpus, "'numbers', 'multi30k', a file of tab-separated "
                          'pairs, or two files with a comma between them'
                          + (f'; there is no file {missing[0]}' if missing else ''))
 
-def open_parallel_text(name:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
-                       folder=None, # with the files in it; None: the usual place
+def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
+                       data_dir=None, # with the files in it; None: the usual place
                        source:str='en', # language
                        target:str='de', # language
                        **options, # some of `CORPUS_OPTIONS`; None: the default
                       ) -> ParallelText:
     "The corpus that a name means, cleaned and divided. Raises `ValueError` for others."
-    paths = [] if name in ('numbers', 'multi30k') else corpus_paths(name, folder)
-    origin = ('one file', 'two files')[len(paths) - 1] if paths else name
+    paths = [] if corpus in ('numbers', 'multi30k') else corpus_paths(corpus, data_dir)
+    origin = ('one file', 'two files')[len(paths) - 1] if paths else corpus
     options = {option: given for option, given in options.items() if given is not None}
     for option in options: check_choice(f'{origin} option', option, CORPUS_OPTIONS[origin])
     languages = dict(source=source, target=target)
-    if name == 'multi30k': return multi30k(folder, **languages, **options)
-    if name == 'numbers':
-        if folder is None: return number_pairs(**languages, **options)
-        raise argument_error('folder', str(folder), 'None: numbers are in no files')
+    if corpus == 'multi30k': return multi30k(data_dir, **languages, **options)
+    if corpus == 'numbers':
+        if data_dir is None: return number_pairs(**languages, **options)
+        raise argument_error('data_dir', str(data_dir), 'None: numbers are in no files')
     def take(*names): return {name: options.pop(name) for name in names if name in options}
     columns = take('source_column', 'target_column')
     shares = take('validation', 'test', 'seed')
     read = read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
     kept, report = clean_pairs(read, **options)
-    corpus = split_pairs(kept, **languages, **shares)
-    return replace(corpus, report={**corpus.report, **report})
+    text = split_pairs(kept, **languages, **shares)
+    return replace(text, report={**text.report, **report})

@@ -11,8 +11,9 @@ from itertools import chain
 from operator import index
 from pathlib import Path
 
-from ..config import (SpecialTokens, argument_error, check_flags,
-                                          check_memory, check_sizes, printable)
+from annotated_transformer.config import (
+    SpecialTokens, argument_error, check_flags, check_memory, check_sizes, import_extra,
+    printable)
 from ..folders import MANIFEST, read_folder, read_manifest, settle
 
 # %% auto #0
@@ -34,12 +35,8 @@ SPECIAL_TOKENS = '<pad>', '<bos>', '<eos>', '<unk>' # their ids are 0, 1, 2, 3
 SMALLEST = len(SPECIAL_TOKENS) + 256 # a vocabulary without any merge
 
 def require_tokenizers(): # the module
-    "Import `tokenizers`, or say how to get it."
-    try: import tokenizers
-    except ImportError as error:
-        raise ImportError('byte pairs are learnt with tokenizers, which is missing: pip '
-                          'install "annotated-transformer[translation]"') from error
-    return tokenizers
+    "The library that learns and applies merges, or an `ImportError`."
+    return import_extra('tokenizers', 'byte pairs are learnt with', 'translation')
 
 def byte_level(model, # `tokenizers.models.BPE`, learnt or not
                lowercase:bool=False, # everything in lower case

@@ -17,7 +17,7 @@ from torch import nn
 
 from ..checkpoint import Checkpoints, average_models, load_model
 from ..config import (
-    Config, argument_error, check_choice, check_flags, check_sizes)
+    Config, argument_error, check_choice, check_flags, check_sizes, import_extra)
 from ..data import Batch, batch_by_tokens
 from ..datasets.parallel_text import ParallelText, open_parallel_text
 from ..datasets.tokenizer import Tokenizer
@@ -31,8 +31,8 @@ from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['epochs', 'Translator', 'score_translations', 'require_scorers', 'TranslationConfig', 'encode_parts',
-           'run_translation', 'finish', 'format_example', 'plot', 'translate']
+__all__ = ['epochs', 'Translator', 'score_translations', 'TranslationConfig', 'encode_parts', 'run_translation', 'search_steps',
+           'evaluate_search', 'format_example', 'plot', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -96,7 +96,9 @@ def score_translations(predictions:list, # of N texts
     if len(predictions) != len(references) or not predictions:
         raise argument_error('predictions', f'{len(predictions)} texts',
                              f'one for each of {len(references)} references, at least one')
-    sacrebleu, moses = require_scorers()
+    what, extra = 'translations are scored with', 'translation'
+    sacrebleu = import_extra('sacrebleu', what, extra)
+    moses = import_extra('sacremoses', what, extra)
     tokenize = partial(moses.MosesTokenizer(language).tokenize, escape=False,
                        return_str=True)
     older = [[tokenize(text.lower()) for text in texts]
@@ -110,16 +112,6 @@ def score_translations(predictions:list, # of N texts
                 bleu_tokenized=spaced.corpus_score(older[0], [older[1]]).score,
                 chrf=chrf.corpus_score(predictions, [references]).score,
                 signature=str(bleu.get_signature()))
-
-def require_scorers(): # the modules
-    "Import `sacrebleu` and `sacremoses`, or say how to get them."
-    try:
-        import sacrebleu, sacremoses
-        return sacrebleu, sacremoses
-    except ImportError as error:
-        raise ImportError('translations are scored with sacrebleu and sacremoses: '
-                          f'{error}; '
-                          'pip install "annotated-transformer[translation]"') from error
 
 # %% ../../nbs/42_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
@@ -207,39 +199,48 @@ def run_translation(
         history = train(model, epochs(train_ids, config.max_tokens, config.seed),
                         config.training(n_batches), measure, checkpoints,
                         progress=progress)
-        return finish(config, text, tokenizer, history, checkpoints, device)
+        return evaluate_search(config, text, tokenizer, history,
+                               search_steps(config, history, checkpoints, device))
 
 # %% ../../nbs/42_experiments.translation.ipynb #finish
-def finish(config:TranslationConfig, # of the run
-           text:ParallelText, # its corpus
-           tokenizer:Tokenizer, # learnt from it
-           history, # of the training
-           checkpoints:Checkpoints, # with the weights of its evaluations
-           device:torch.device, # where to translate
-          ) -> ExperimentResult:
-    "Translate the test part: first plainly, then with one improvement after another."
-    sources, targets = map(list, zip(*text.test))
+def search_steps(config:TranslationConfig, # of the run
+                 history, # of its training
+                 checkpoints:Checkpoints, # with the weights of its evaluations
+                 device:torch.device, # where to put the models
+                ) -> dict: # name -> (model, options of `Translator.translate`)
+    "From the plainest search to the best: each row adds one thing to the row above."
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
     best = load_model(kept[min(kept, key=losses.get)], Transformer, device)
-    mean = average_models([*kept.values()][-config.n_average:], Transformer, device)
-    beam, table = dict(beam_size=config.beam_size), {}
-    steps = {'best epoch, greedy': (best, dict(beam_size=1)),
-             f'+ beam of {config.beam_size}': (best, dict(beam, length_penalty=0.)),
-             f'+ mean of {config.n_average} epochs': (mean, dict(beam, length_penalty=0.)),
-             '+ length penalty': (mean, dict(beam, length_penalty=config.length_penalty))}
+    last = [*kept.values()][-config.n_average:]
+    mean = average_models(last, Transformer, device)
+    beam = dict(beam_size=config.beam_size)
+    return {'best epoch, greedy': (best, dict(beam_size=1)),
+            f'+ beam of {config.beam_size}': (best, dict(beam, length_penalty=0.)),
+            f'+ mean of {len(last)} epochs': (mean, dict(beam, length_penalty=0.)),
+            '+ length penalty': (mean, dict(beam, length_penalty=config.length_penalty))}
+
+def evaluate_search(config:TranslationConfig, # of the run
+                    text:ParallelText, # its corpus
+                    tokenizer:Tokenizer, # learnt from it
+                    history, # of the training
+                    steps:dict, # from `search_steps`
+                   ) -> ExperimentResult: # of the last step; scores of all of them
+    "Translate the test part by each step of the search, and score it."
+    sources, targets = map(list, zip(*text.test))
+    table = {}
     for name, (model, options) in steps.items():
         start = time.perf_counter()
         predictions = Translator(model, tokenizer).translate(sources, **options)
         seconds = time.perf_counter() - start
-        scored = score_translations(predictions, targets, config.target)
-        table[name] = dict(scored, seconds=round(seconds, 2))
+        table[name] = dict(score_translations(predictions, targets, config.target),
+                           seconds=round(seconds, 2))
     scores = dict(task=f'{config.corpus} {config.source}-{config.target}', **table[name],
                   steps_of_search=table, vocabulary=len(tokenizer))
-    metrics = collect_metrics(config, mean, history, scores, len(targets), seconds)
+    metrics = collect_metrics(config, model, history, scores, len(targets), seconds)
     summary = (f'{len(targets):,} held-out sentences: exact {scores["exact_match"]:.4f}, '
                f'chrF {scores["chrf"]:.2f}, BLEU {scores["bleu"]:.2f}')
-    return ExperimentResult(config, mean, history, metrics, text.test, predictions, summary,
-                            tokenizer)
+    return ExperimentResult(config, model, history, metrics, text.test, predictions,
+                            summary, tokenizer)
 
 # %% ../../nbs/42_experiments.translation.ipynb #format-example
 def format_example(source:str, # a sentence

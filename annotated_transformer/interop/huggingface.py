@@ -14,8 +14,8 @@ from pathlib import Path
 
 from torch import nn
 
-from ..config import (argument_error, check_choice, check_sizes,
-                                          uncompiled)
+from ..config import (
+    argument_error, check_choice, check_sizes, import_extra, uncompiled)
 from .weight_map import (bert_weight_map, export_weights,
                                                       gpt2_weight_map, import_weights,
                                                       map_linear, marian_order,
@@ -292,12 +292,8 @@ def read_tensors(folder:Path, # of one of their models
 
 # %% ../../nbs/85_interop.huggingface.ipynb #read-folder
 def hugging_face(): # the package
-    "Import `transformers`, or say how to get it."
-    try: import transformers
-    except ImportError as error:
-        raise ImportError('models of Hugging Face are read with transformers, '
-                          'which is missing: pip install "transformers>=5.23"') from error
-    return transformers
+    "Their library, or an `ImportError`."
+    return import_extra('transformers', 'models of Hugging Face are read with', 'hub')
 
 def read_hf_folder(folder:Path, # of one of their models
                   ) -> tuple: # name of the class, configuration of theirs, name -> tensor
