@@ -48,7 +48,8 @@ class Vocabulary(Config):
 
     def __len__(self) -> int: return self.first_id + len(self.tokens) # V
 
-    def save(self, folder) -> Path: # the file
+    def save(self, folder, # one that exists
+            ) -> Path: # the file
         "Write `vocab.json` into a folder."
         path = Path(folder)/'vocab.json'
         content = {'tokenizer': type(self).__name__, **self.to_dict()}

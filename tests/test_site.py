@@ -535,6 +535,22 @@ def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_pictures_of_several_panels_scroll_on_a_phone_and_fade_where_they_go_on(browser, address):
+    look = """return [...document.querySelectorAll('article figure img')].filter(img => img.naturalWidth > 700).map(img => {
+        const place = img.closest('.drawing');
+        return [img.width / img.naturalWidth, place.dataset.wide, getComputedStyle(place).maskImage != 'none'] })"""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
+    try:
+        visit(browser, f"{address}53_models.bert.html")
+        found = browser.execute_script(look)
+        assert found and all(scale > .64 and wide == "Drawing" and fades for scale, wide, fades in found), found
+        browser.execute_script("document.querySelectorAll('[data-wide]').forEach(e => e.scrollTo(1e5, 0))")
+        browser.execute_async_script("setTimeout(arguments[0], 300)")
+        assert not any(fades for _, _, fades in browser.execute_script(look))
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_attention_view_follows_the_theme(browser, address, theme):
     visit(browser, f"{address}32_inspection.attention_view.html")

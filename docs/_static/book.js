@@ -10,7 +10,19 @@ unfold();
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
 
-// What is wider than its place can be reached and scrolled by keyboard, and says what it is.
+// A picture shrinks as long as its letters can be read; beyond that it scrolls, as drawings do.
+const SMALLEST_SCALE = 0.65;
+function keepReadable(picture) {
+  const least = Math.round(picture.naturalWidth * SMALLEST_SCALE);
+  if (least < 320) return; // fits on any phone
+  const place = document.createElement("div");
+  place.className = "drawing";
+  picture.replaceWith(place);
+  place.append(picture);
+  picture.style.minWidth = `${least}px`;
+}
+
+// What is wider than its place can be reached and scrolled by keyboard, says what it is, and fades where it goes on.
 const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output",
   "div.drawing": "Drawing" };
 function nameIfWide(element) {
@@ -19,12 +31,15 @@ function nameIfWide(element) {
     const [, name] = Object.entries(WIDE).find(([selector]) => element.matches(selector));
     for (const [key, value] of Object.entries({ tabindex: 0, role: "group", "aria-label": name })) element.setAttribute(key, value);
     element.dataset.wide = name;
+    element.addEventListener("scroll", () => markEnd(element), { passive: true });
   } else if (!wide && element.dataset.wide) {
     for (const key of ["tabindex", "role", "aria-label", "data-wide"]) element.removeAttribute(key);
   }
 }
+function markEnd(element) { element.toggleAttribute("data-end", element.scrollLeft + element.clientWidth >= element.scrollWidth - 2); }
 const sizes = new ResizeObserver(changes => changes.forEach(change => nameIfWide(change.target)));
 addEventListener("load", async () => {
+  document.querySelectorAll("article figure img, article .cell_output img").forEach(keepReadable);
   await window.MathJax?.startup?.promise;
   document.querySelectorAll(Object.keys(WIDE).map(selector => `article ${selector}`)).forEach(e => sizes.observe(e));
 });
