@@ -4,7 +4,8 @@
     python benchmarks/translation.py --corpus multi30k --source en --target de --data-dir FOLDER
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
-the losses and scores of each epoch, and ten translations that a seed has chosen. A run that was cut off goes on when it is called again:
+the losses and scores of each epoch, the last step's output scored in every way, by length and by words that training never had,
+where the model looks in a sentence, and ten translations that a seed has chosen. A run that was cut off goes on when it is called again:
 its folder is in runs/benchmarks/. Multi30k takes ten minutes a seed on a large GPU, and hours on two cores. Chapter 42 reads these files.
 """
 
@@ -13,15 +14,45 @@ import random
 from machine import ROOT, Results, arguments
 
 from annotated_transformer.experiments.experiment import run_and_save
-from annotated_transformer.experiments.translation import TranslationConfig, plot, run_translation
+from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.experiments.translation import (
+    TranslationConfig, Translator, plot, run_translation, score_every_way, score_groups)
+
+LOOKED_AT = {"numbers": "seven hundred and forty-eight thousand, one hundred and six", "multi30k": "A man in a red hat is reading a newspaper."}
+
+
+def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
+
+
+def by_length(source: str) -> str:
+    "Up to so many words, a name that sorts."
+    n_words = len(words(source))
+    return next(f"up to {limit:2} words" for limit in (7, 10, 13, 16, 99) if n_words <= limit)
+
+
+def look(translator: Translator, sentence: str) -> dict:
+    "The cross-attention of the last layer's heads while a sentence is translated."
+    maps, name = translator.trace(sentence), "decoder cross"
+    weights = [[[round(x, 3) for x in row] for row in head] for head in maps.weights[name][-1].tolist()]
+    return dict(sentence=sentence, reads=list(maps.keys[name]), writes=list(maps.queries[name]), weights=weights)
 
 
 def summary(result) -> dict:
     "What is kept of a run."
-    chosen = sorted(random.Random(0).sample(range(len(result.examples)), 10))
+    config, examples, predictions = result.config, result.examples, result.predictions
+    chosen = sorted(random.Random(0).sample(range(len(examples)), 10))
     history = {name: result.history.column(f"eval_{name}")[1] for name in ("loss", "bleu", "exact_match")}
-    samples = [dict(source=result.examples[i][0], target=result.examples[i][1], prediction=result.predictions[i]) for i in chosen]
-    return dict(result.metrics, history=history, samples=samples)
+    samples = [dict(source=examples[i][0], target=examples[i][1], prediction=predictions[i]) for i in chosen]
+    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
+    known = {word for source, _ in text.train for word in words(source)}
+    of_words = {True: "all words known", False: "a word that training never had"}
+    return dict(
+        result.metrics, history=history, samples=samples,
+        every_way=score_every_way(predictions, [target for _, target in examples], result.tokenizer, config.target),
+        by_length=score_groups(examples, predictions, by_length, config.target),
+        by_words=score_groups(examples, predictions, lambda source: of_words[known.issuperset(words(source))], config.target),
+        look=look(Translator(result.model, result.tokenizer), LOOKED_AT[config.corpus]),
+    )
 
 
 if __name__ == "__main__":

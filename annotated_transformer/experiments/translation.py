@@ -31,8 +31,9 @@ from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['epochs', 'Translator', 'score_translations', 'TranslationConfig', 'encode_parts', 'run_translation', 'search_steps',
-           'evaluate_search', 'format_example', 'plot', 'translate']
+__all__ = ['epochs', 'Translator', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups',
+           'TranslationConfig', 'encode_parts', 'run_translation', 'search_steps', 'evaluate_search', 'format_example',
+           'plot', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -88,30 +89,74 @@ class Translator:
                                word=lambda id: self.tokenizer.words([id])[0])
 
 # %% ../../nbs/42_experiments.translation.ipynb #score-translations
+def moses_words(language:str, # 'en', 'de', ...
+               ): # a function: text -> the same with blanks between words and signs
+    "How the scripts of the Moses system cut a text."
+    moses = import_extra('sacremoses', 'translations are scored with', 'translation')
+    return partial(moses.MosesTokenizer(language).tokenize, escape=False, return_str=True)
+
+def bleu_of_words(predictions:list, # of N texts
+                  references:list, # of N texts
+                  cut, # text -> text with blanks between words
+                 ) -> float: # from 0 to 100
+    "BLEU of words that are cut by a function of one's own."
+    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
+    predictions, references = map(cut, predictions), map(cut, references)
+    spaced = sacrebleu.BLEU(tokenize='none', force=True)
+    return spaced.corpus_score([*predictions], [[*references]]).score
+
 def score_translations(predictions:list, # of N texts
                        references:list, # of N texts, what people wrote
                        language:str='de', # of both, for the tokenizer
                       ) -> dict: # numbers by name; BLEU and chrF from 0 to 100
-    "Exact match, and BLEU and chrF by the ways in which they are reported."
+    "Exact match, and BLEU and chrF by the ways in which they are mostly reported."
     if len(predictions) != len(references) or not predictions:
         raise argument_error('predictions', f'{len(predictions)} texts',
                              f'one for each of {len(references)} references, at least one')
-    what, extra = 'translations are scored with', 'translation'
-    sacrebleu = import_extra('sacrebleu', what, extra)
-    moses = import_extra('sacremoses', what, extra)
-    tokenize = partial(moses.MosesTokenizer(language).tokenize, escape=False,
-                       return_str=True)
-    older = [[tokenize(text.lower()) for text in texts]
-             for texts in (predictions, references)]
-    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
-    lower = sacrebleu.BLEU(lowercase=True)
-    spaced = sacrebleu.BLEU(tokenize='none', force=True)
+    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
+    bleu, lower = sacrebleu.BLEU(), sacrebleu.BLEU(lowercase=True)
+    words = moses_words(language)
     return dict(exact_match=exact_match(predictions, references),
                 bleu=bleu.corpus_score(predictions, [references]).score,
                 bleu_lowercase=lower.corpus_score(predictions, [references]).score,
-                bleu_tokenized=spaced.corpus_score(older[0], [older[1]]).score,
-                chrf=chrf.corpus_score(predictions, [references]).score,
+                bleu_tokenized=bleu_of_words(predictions, references,
+                                             lambda text: words(text.lower())),
+                chrf=sacrebleu.CHRF().corpus_score(predictions, [references]).score,
                 signature=str(bleu.get_signature()))
+
+# %% ../../nbs/42_experiments.translation.ipynb #every-way
+def score_every_way(predictions:list, # of N texts
+                    references:list, # of N texts
+                    tokenizer:Tokenizer, # one of the ways counts its pieces
+                    language:str='de', # of both
+                   ) -> dict: # way -> BLEU, from 0 to 100
+    "BLEU of the same translations in the ways in which it is computed."
+    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
+    found = score_translations(predictions, references, language)
+    words, alone = moses_words(language), sacrebleu.BLEU(effective_order=True)
+    def pieces(text): return ' '.join(tokenizer.words(tokenizer.encode(text)))
+    sentences = [alone.sentence_score(prediction, [reference]).score
+                 for prediction, reference in zip(predictions, references)]
+    return {'sacreBLEU': found['bleu'], 'in lower case': found['bleu_lowercase'],
+            'Moses words': bleu_of_words(predictions, references, words),
+            'Moses words in lower case': found['bleu_tokenized'],
+            'cut at blanks': bleu_of_words(predictions, references, str),
+            'byte pairs': bleu_of_words(predictions, references, pieces),
+            'mean over sentences': sum(sentences)/len(sentences)}
+
+# %% ../../nbs/42_experiments.translation.ipynb #score-groups
+def score_groups(examples:list, # of (source text, reference)
+                 predictions:list, # of texts, one for each
+                 group_of, # source text -> name of its group
+                 language:str='de', # of predictions and references
+                ) -> dict: # group -> `n`, and the scores of `score_translations`
+    "Scores for groups of sentences, in the order of their names."
+    groups = {}
+    for (source, reference), prediction in zip(examples, predictions):
+        groups.setdefault(group_of(source), []).append((prediction, reference))
+    return {group: dict(n=len(groups[group]),
+                        **score_translations(*map(list, zip(*groups[group])), language))
+            for group in sorted(groups)}
 
 # %% ../../nbs/42_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
