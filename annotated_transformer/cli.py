@@ -23,9 +23,9 @@ except ImportError as error:
                       'which is missing: pip install typer') from error
 
 from .checkpoint import load_model
-from .config import argument_error
+from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
-from .decoding import Hypotheses, check_default_special_tokens
+from .decoding import Hypotheses
 from annotated_transformer.experiments import (
     captioning, copy_task, image_classification, language_model, topic_classification,
     translation)
@@ -158,12 +158,10 @@ def run_experiment(
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
 Device = Annotated[str, typer.Option(
     help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
-
 Resume = Annotated[bool, typer.Option('--resume',
     help='Go on with a run of these options that was cut off; without one, begin.')]
 Overwrite = Annotated[bool, typer.Option('--overwrite',
     help='Also where the folder holds other files (they are kept) or an unfinished run.')]
-
 Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
     help='Minutes between two checkpoints of the training.')]
 
@@ -333,7 +331,9 @@ def decode(
     try:
         if attention is not None: check_page(attention, model)
         transformer = load_model(model, Transformer)
-        check_default_special_tokens(transformer)
+        if SpecialTokens.of(transformer) != SpecialTokens():
+            raise argument_error('special tokens', SpecialTokens.of(transformer),
+                                 f'those of copy-task, {SpecialTokens()}')
         source = parse_ids(sequence, transformer.config.vocab_size)
         answers = beam_search(transformer, pad_sequences([[*source, EOS]]), max_len,
                               beam_size=beam,

@@ -18,7 +18,7 @@ from .data import EOS, batch_pairs, check_pairs
 
 # %% auto #0
 __all__ = ['Hypotheses', 'Uncached', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate', 'check_eval_mode',
-           'filler', 'argmax_token', 'greedy_decode', 'check_default_special_tokens', 'generate_ids']
+           'filler', 'argmax_token', 'greedy_decode', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #hypotheses
 @dataclass(frozen=True)
@@ -186,14 +186,6 @@ def greedy_decode(
     return generate(model, src, argmax_token, max_len, special)
 
 # %% ../nbs/20_decoding.ipynb #generate-ids
-def check_default_special_tokens(model, # whose configuration may name special ids
-                                ):
-    """Raise `ValueError` unless the special ids are those of chapter 10, which lists and
-    batches use."""
-    if SpecialTokens.of(model) != SpecialTokens():
-        raise argument_error('special tokens', SpecialTokens.of(model),
-                             f'the default ones, {SpecialTokens()}')
-
 def generate_ids(
     model:nn.Module, # an encoder-decoder, in evaluation mode
     sources:list, # of lists of ids, without special tokens
@@ -203,13 +195,14 @@ def generate_ids(
 ) -> list: # of lists of ids, one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
     check_eval_mode(model)
-    check_default_special_tokens(model)
+    special = SpecialTokens.of(model)
     if not len(sources):
         raise argument_error('sources', sources, 'at least one list of ids')
     pairs = [(source, []) for source in sources]
-    check_pairs(pairs) # all of them, before any work is done
+    check_pairs(pairs, special) # all of them, before any work is done
     device = next(model.parameters()).device
     order = sorted(range(len(pairs)), key=lambda i: len(sources[i])) # little padding
-    answers = [ids for batch in batch_pairs((pairs[i] for i in order), batch_size)
-               for ids in decode(model, batch.src.to(device), max_len).lists()]
+    answers = [ids for batch in batch_pairs((pairs[i] for i in order), batch_size, special)
+               for ids in decode(model, batch.src.to(device),
+                                 max_len).lists(special.eos_id)]
     return [ids for _, ids in sorted(zip(order, answers))]

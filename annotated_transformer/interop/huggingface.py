@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +30,10 @@ from ..transformer import StackConfig, Transformer, TransformerConfig
 
 # %% auto #0
 __all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'VIT_RENAMED', 'CONVERSIONS',
-           'from_hf_options', 'to_hf_options', 'require', 'with_options', 'gpt2_config', 'bert_config', 'vit_config',
-           'begins_with_pad', 'marian_config', 'marian_options', 'ConversionSpec', 'bert_conversion', 'vit_options',
-           'marian_tied', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder',
-           'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
+           'MODEL_FILES', 'from_hf_options', 'to_hf_options', 'require', 'with_options', 'gpt2_config', 'bert_config',
+           'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'ConversionSpec', 'bert_conversion',
+           'vit_options', 'marian_tied', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder',
+           'model_folder', 'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
 
 # %% ../../nbs/85_interop.huggingface.ipynb #ours-of
 HF_ACTIVATIONS = {'relu': 'relu', 'gelu': 'gelu', 'gelu_new': 'gelu_tanh', # theirs -> ours
@@ -315,7 +315,10 @@ def read_hf_folder(folder:Path, # of one of their models
     except Exception as error: # their classes raise whatever they stumble over
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
+MODEL_FILES = 'config.json', 'model.safetensors*', 'model-*-of-*.safetensors'
+
 def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
+                 files:Iterable=MODEL_FILES, # patterns of what is fetched
                 ) -> Path:
     "The folder, or the one that the Hub's files were fetched to."
     expected = 'one of their models, its folder, or its name on the Hub'
@@ -326,8 +329,7 @@ def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
         raise argument_error('model', str(model), f'{expected}; there is no such folder')
     hugging_face()
     from huggingface_hub import snapshot_download
-    files = 'config.json', 'model.safetensors*', 'model-*-of-*.safetensors'
-    try: return Path(snapshot_download(model, allow_patterns=files))
+    try: return Path(snapshot_download(model, allow_patterns=[*files]))
     except (OSError, ValueError) as error:
         raise argument_error('model', model, f'{expected}: {error}') from error
 

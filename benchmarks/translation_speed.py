@@ -1,0 +1,112 @@
+"""How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
+
+    python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
+    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER
+
+Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
+ratio is torch's seconds over ours, summed. Then ours, trained for an epoch, translates the test part, and so does the same model as
+a Marian: the same tokenizer, the same batches by length, the same limits, greedily and by a beam of five. How many answers of the
+two are equal is part of the result. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
+"""
+import statistics
+from functools import partial
+from itertools import islice
+
+import torch
+import transformers
+from machine import Results, arguments, rounded, seconds
+from training_step import Side, TorchTransformer
+
+from annotated_transformer.data import batch_pairs
+from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.experiments.translation import TranslationConfig, Translator, encode_parts, epochs
+from annotated_transformer.interop.huggingface import to_huggingface
+from annotated_transformer.training import train
+from annotated_transformer.transformer import Transformer
+
+WARM_UP = 5 # steps that are not counted
+AT_ONCE = 100 # sentences in a batch
+
+
+def compare_training(config, batches: list, device: str) -> dict:
+    "Seconds of all steps, in turns."
+    torch.manual_seed(0)
+    sides = {"ours": Side(Transformer(config).to(device).train()), "torch": Side(TorchTransformer(config).to(device).train())}
+    for turn, batch in enumerate(batches):
+        for name in sorted(sides, reverse=turn % 2 == 0): sides[name].step(batch.to(device), device)
+    times = {name: side.times[WARM_UP:] for name, side in sides.items()}
+    n_tokens = sum(batch.n_tokens for batch in batches[WARM_UP:])
+    ratios = sorted(b / a for a, b in zip(times["ours"], times["torch"]))
+    return dict(
+        steps=len(batches) - WARM_UP, tokens=n_tokens, dropout=config.dropout,
+        tokens_per_second={name: round(n_tokens / sum(each)) for name, each in times.items()},
+        ratio=rounded(sum(times["torch"]) / sum(times["ours"])), ratio_quartiles=[rounded(q) for q in statistics.quantiles(ratios, n=4)],
+    )
+
+
+@torch.no_grad()
+def by_marian(marian, tokenizer, special, sentences: list, beam_size: int, device: str) -> list:
+    "What Hugging Face's `generate` makes of the same model, in the batches of `generate_ids`."
+    sources = tokenizer.encode_all(sentences)
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    answers = {}
+    for batch in batch_pairs(((sources[i], []) for i in order), AT_ONCE):
+        src = batch.src.to(device)
+        rows = marian.generate(
+            src, attention_mask=(src != special.pad_id).long(), max_new_tokens=src.shape[1] + 50, num_beams=beam_size, do_sample=False,
+            length_penalty=0.0, early_stopping=beam_size > 1, suppress_tokens=[special.pad_id, special.bos_id])
+        for row in rows.tolist():
+            ids = row[1:]
+            answers[order[len(answers)]] = tokenizer.decode(ids[:ids.index(special.eos_id)] if special.eos_id in ids else ids)
+    return [answers[i] for i in range(len(sources))]
+
+
+def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: str, rounds: int) -> dict:
+    "Sentences a second of both sides, in turns; what they wrote is compared."
+    marian, translator, written = to_huggingface(model).to(device), Translator(model, tokenizer), {}
+    sides = {"ours": partial(translator.translate, sentences, beam_size=beam_size, length_penalty=0.0, batch_size=AT_ONCE),
+             "hugging face": partial(by_marian, marian, tokenizer, model.config.special, sentences, beam_size, device)}
+    def run(name): written[name] = sides[name]()
+    times = {name: [] for name in sides}
+    for turn in range(1 + rounds): # the first one warms up
+        for name in sorted(sides, reverse=turn % 2 == 0): times[name].append(seconds(partial(run, name), device))
+    median = {name: statistics.median(each[1:]) for name, each in times.items()}
+    equal = sum(a == b for a, b in zip(*written.values()))
+    return dict(
+        beam_size=beam_size, sentences=len(sentences), rounds=rounds, equal_answers=equal,
+        sentences_per_second={name: rounded(len(sentences) / each) for name, each in median.items()},
+        ratio=rounded(median["hugging face"] / median["ours"]),
+    )
+
+
+def main(options):
+    results = Results(f"translation_speed_{options.corpus}_{options.device}", options)
+    transformers.logging.set_verbosity_error()
+    settings = TranslationConfig.preset(options.corpus, data_dir=options.data_dir, epochs=1)
+    _, tokenizer, train_ids, _ = encode_parts(settings)
+    config = settings.transformer(len(tokenizer))
+    same = dict(attention_bias=True, attention_dropout=config.dropout, hidden_dropout=config.dropout) # as torch has them
+    batches = list(islice(epochs(train_ids, settings.max_tokens), WARM_UP + options.steps))
+    training = compare_training(config.replace(**same), batches, options.device)
+    print(training, flush=True)
+    torch.manual_seed(0)
+    model = Transformer(config.replace(attention_bias=True)).to(options.device)
+    n_batches = sum(1 for _ in zip(epochs(train_ids, settings.max_tokens), range(options.trained)))
+    train(model, epochs(train_ids, settings.max_tokens), settings.training(n_batches), progress=False)
+    test = [source for source, _ in open_parallel_text(options.corpus, options.data_dir).test]
+    decoding = []
+    for beam_size in (1, 5):
+        decoding.append(compare_decoding(model, tokenizer, test, beam_size, options.device, options.rounds))
+        print(decoding[-1], flush=True)
+        path = results.save(corpus=options.corpus, parameters=sum(p.numel() for p in model.parameters()), training=training, decoding=decoding)
+    print("written to", path)
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--corpus", default="numbers", choices=["numbers", "multi30k"])
+    parser.add_argument("--data-dir", help="a local copy of the corpus")
+    parser.add_argument("--steps", type=int, default=120, help="measured training steps of each side")
+    parser.add_argument("--trained", type=int, default=400, help="steps that the model is trained for before it translates")
+    parser.add_argument("--rounds", type=int, default=3, help="measured translations of the test part")
+    main(parser.parse_args())
