@@ -17,6 +17,7 @@ import transformers
 from machine import Results, arguments, rounded, seconds
 from training_step import Side, TorchTransformer
 
+from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import batch_pairs
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import TranslationConfig, Translator, encode_parts, epochs
@@ -65,7 +66,7 @@ def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: 
     "Sentences a second of both sides, in turns; what they wrote is compared."
     marian, translator, written = to_huggingface(model).to(device), Translator(model, tokenizer), {}
     sides = {"ours": partial(translator.translate, sentences, beam_size=beam_size, length_penalty=0.0, batch_size=AT_ONCE),
-             "hugging face": partial(by_marian, marian, tokenizer, model.config.special, sentences, beam_size, device)}
+             "hugging face": partial(by_marian, marian, tokenizer, SpecialTokens.of(model), sentences, beam_size, device)}
     def run(name): written[name] = sides[name]()
     times = {name: [] for name in sides}
     for turn in range(1 + rounds): # the first one warms up
