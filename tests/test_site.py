@@ -538,7 +538,7 @@ def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
 def test_pictures_of_several_panels_scroll_on_a_phone_and_fade_where_they_go_on(browser, address):
     look = """return [...document.querySelectorAll('article figure img')].filter(img => img.naturalWidth > 700).map(img => {
         const place = img.closest('.drawing');
-        return [img.width / img.naturalWidth, place.dataset.wide, getComputedStyle(place).maskImage != 'none'] })"""
+        return [img.getBoundingClientRect().width / img.naturalWidth, place.dataset.wide, getComputedStyle(place).maskImage != 'none'] })"""
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", dict(width=390, height=840, deviceScaleFactor=1, mobile=True))
     try:
         visit(browser, f"{address}53_models.bert.html")
