@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..config import argument_error, import_extra
+from ..config import argument_error
 from ..datasets.tokenizer import check_text, checked_ids, checked_texts
-from .huggingface import model_folder
+from .huggingface import hugging_face, model_folder
 
 # %% auto #0
 __all__ = ['TOKENIZER_FILES', 'HuggingFaceTokenizer']
@@ -21,9 +21,7 @@ TOKENIZER_FILES = ('tokenizer*', '*vocab*', 'merges.txt', '*.spm', '*.model', 'c
 class HuggingFaceTokenizer:
     "A tokenizer of Hugging Face's, with the methods of `Tokenizer`."
     def __init__(self, theirs): # one of their tokenizers
-        library = import_extra('transformers', 'tokenizers of Hugging Face are read with',
-                               'hub')
-        if not isinstance(theirs, library.PreTrainedTokenizerBase):
+        if not isinstance(theirs, hugging_face().PreTrainedTokenizerBase):
             raise argument_error('theirs', type(theirs).__name__,
                                  'a tokenizer of transformers')
         self.theirs = theirs
@@ -32,10 +30,8 @@ class HuggingFaceTokenizer:
     def load(cls, model, # folder of one of their models, or its name on the Hub
             ) -> HuggingFaceTokenizer:
         "Read their files. Raises `ValueError` for a folder without a tokenizer."
-        library = import_extra('transformers', 'tokenizers of Hugging Face are read with',
-                               'hub')
         folder = model_folder(model, TOKENIZER_FILES)
-        try: theirs = library.AutoTokenizer.from_pretrained(
+        try: theirs = hugging_face().AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False)
         except Exception as error: # they raise whatever they stumble over
             raise ValueError(f'{folder} holds no readable tokenizer: {error}') from error

@@ -293,7 +293,8 @@ def read_tensors(folder:Path, # of one of their models
 # %% ../../nbs/85_interop.huggingface.ipynb #read-folder
 def hugging_face(): # the package
     "Their library, or an `ImportError`."
-    return import_extra('transformers', 'models of Hugging Face are read with', 'hub')
+    return import_extra('transformers',
+                        'models and tokenizers of Hugging Face are read with', 'hub')
 
 def read_hf_folder(folder:Path, # of one of their models
                   ) -> tuple: # name of the class, configuration of theirs, name -> tensor
