@@ -4,9 +4,10 @@
     python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
-ratio is torch's seconds over ours, summed. Then ours, trained for an epoch, translates the test part, and so does the same model as
-a Marian: the same tokenizer, the same batches by length, the same limits, greedily and by a beam of five. How many answers of the
-two are equal is part of the result. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
+ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps, translates the test part, and so does the same model as
+a Marian: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
+(ours) or than the longest source of its batch (theirs). How many answers of
+the two are equal is part of the result. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
 """
 import statistics
 from functools import partial
