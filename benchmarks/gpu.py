@@ -121,9 +121,10 @@ class Worker:
     "A process of its own for jobs, because an error on a GPU can leave a process useless."
 
     def __init__(self, log: Path, device: str):
-        spawn = multiprocessing.get_context("spawn") # a GPU does not survive a fork
-        self.connection, other = spawn.Pipe()
-        self.process = spawn.Process(target=serve, args=(other, str(log), device))
+        processes = multiprocessing.get_context("forkserver") # a GPU does not survive the fork of a process that has used it
+        processes.set_forkserver_preload(["torch"])
+        self.connection, other = processes.Pipe()
+        self.process = processes.Process(target=serve, args=(other, str(log), device))
         self.process.start()
         other.close() # so that a dead process reads as an end
 

@@ -1,16 +1,19 @@
 """Each notebook is one test, `nbs/02_attention.ipynb`, in a process of its own: seeds, threads and dtypes cannot leak.
 
-`NBFLAGS="slow cuda"` in the environment runs the cells with these flags too.
+The processes are forked from one that has imported what takes seconds. `NBFLAGS="slow cuda"` in the environment runs the
+cells with these flags too.
 """
 
+import multiprocessing
 import os
-import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-RUNNER = Path(__file__).resolve().parent.parent / "tests" / "run_notebook.py"
+TESTS = Path(__file__).resolve().parent.parent / "tests"
 LIMIT = 600  # seconds for one notebook; slow cells take the time they need
 
 
@@ -32,19 +35,16 @@ class NotebookFile(pytest.File):
 class Notebook(pytest.Item):
     def runtest(self):
         flags = os.environ.get("NBFLAGS", "").replace(",", " ").split()
-        try:
-            done = subprocess.run(
-                [sys.executable, RUNNER, self.path, *flags],
-                env=environment(),
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=None if flags else LIMIT,
-            )
-        except subprocess.TimeoutExpired as late:
-            raise NotebookFailed(f"{self.nodeid} had not ended after {late.timeout:.0f} seconds") from None
-        if done.returncode:
-            raise NotebookFailed(f"{done.stdout}{done.stderr}".strip() or f"the process ended with {done.returncode}")
+        with tempfile.TemporaryDirectory() as folder:
+            said = Path(folder) / "said.txt"
+            process = start(self.path, flags, said)
+            process.join(None if flags else LIMIT)
+            if process.exitcode is None:
+                process.kill()
+                raise NotebookFailed(f"{self.nodeid} had not ended after {LIMIT} seconds")
+            if process.exitcode:
+                words = said.read_text(encoding="utf-8", errors="replace").strip() if said.exists() else ""
+                raise NotebookFailed(words or f"the process ended with {process.exitcode}")
 
     def repr_failure(self, excinfo, style=None):
         return str(excinfo.value) if excinfo.errisinstance(NotebookFailed) else super().repr_failure(excinfo, style)
@@ -53,8 +53,26 @@ class Notebook(pytest.Item):
         return self.path, None, f"notebook {self.path.stem}"
 
 
-def environment() -> dict:
-    "As many threads as there are processors for each of pytest's workers; more only get into each other's way."
+@cache
+def processes():
+    "Where new processes come from: copies of one that has imported much and computed nothing, or new ones where nothing forks."
+    # as many threads as there are processors for each of pytest's workers; more only get into each other's way
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
-    return {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.path.insert(0, str(TESTS))
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["run_notebook", "torch", "matplotlib.pyplot"])
+    return context
+
+
+def start(path: Path, flags: list, said: Path):
+    context = processes()
+    from run_notebook import run_apart
+
+    process = context.Process(target=run_apart, args=(path.resolve(), flags, said))
+    process.start()
+    return process

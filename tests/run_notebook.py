@@ -8,6 +8,7 @@ begins with a comment `# slow` runs only where that flag is named.
 """
 
 import ast
+import os
 import re
 import sys
 import textwrap
@@ -82,11 +83,23 @@ class Shell(CaptureShell):
         )
 
 
-if __name__ == "__main__":
-    path = Path(sys.argv[1]).resolve()
+def run(path: Path, flags: list) -> bool:
+    "Whether all cells of a notebook ran, and its solutions too."
     settings = get_config(path=path.parent)
-    nbdev.test.CaptureShell, Shell.flags = Shell, sys.argv[2:]
+    nbdev.test.CaptureShell, Shell.flags = Shell, flags
     passed, _ = nbdev.test.test_nb(
-        path, skip_flags=settings.tst_flags.split(), force_flags=sys.argv[2:], basepath=settings.config_path
+        path, skip_flags=settings.tst_flags.split(), force_flags=flags, basepath=settings.config_path
     )
-    sys.exit(not passed)
+    return passed
+
+
+def run_apart(path: Path, flags: list, said: Path):
+    "The same as the only work of a process, with all that is printed in a file."
+    with open(said, "wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.exit(not run(path, flags))
+
+
+if __name__ == "__main__":
+    sys.exit(not run(Path(sys.argv[1]).resolve(), sys.argv[2:]))

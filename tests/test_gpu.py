@@ -111,8 +111,8 @@ def test_stops_before_its_minutes_are_over_and_goes_on(tmp_path, monkeypatch):
         Job("too late", succeed, 1, dict(value=1)),
     ]
     start = time.time()
-    rows, said = run(jobs, tmp_path, monkeypatch, minutes=0.3)
-    assert time.time() - start < 0.3 * 60 + gpu.GRACE + 10
+    rows, said = run(jobs, tmp_path, monkeypatch, minutes=0.15)
+    assert time.time() - start < 0.15 * 60 + gpu.GRACE + 10
     assert rows.keys() == {"first"}, "what was cut off is no result"
     assert "long: put off, takes 5 minutes" in said and "longer than thought: no time left" in said
     jobs[2] = replace(jobs[2], settings=dict(seconds=0))
@@ -121,7 +121,7 @@ def test_stops_before_its_minutes_are_over_and_goes_on(tmp_path, monkeypatch):
 
 
 def test_a_training_that_was_stopped_is_kept_and_comes_again(tmp_path, monkeypatch):
-    for minutes in (0.3, 1.5):  # on a busy machine the process may not have begun to train
+    for minutes in (0.15, 1.5):  # on a busy machine the process may not have begun to train
         rows, _ = run([Job("training", train_until_told, 0, dict(seconds=60))], tmp_path, monkeypatch, minutes=minutes)
         if rows:
             break

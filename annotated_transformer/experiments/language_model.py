@@ -98,20 +98,21 @@ class LanguageModelConfig(ExperimentConfig):
     text: str = '' # path of a text file, UTF-8; nothing: Python's language reference
     n_heldout: int = 20 # held-out prompts that are continued at the end
     model: str = 'tiny' # preset of `GPTConfig`
+    positions: str = 'rotary' # see `POSITIONS`; GPT-2 has 'learned' ones
     batch_size: int = 16 # windows per step
     steps: int = 1500 # updates of the weights
     weight_decay: float = 0.1 # on matrices
     presets = {'tiny': {},
-               'small': dict(model='small', batch_size=32, steps=20_000, lr=6e-4,
-                             warmup_steps=1000)}
+               'small': dict(model='small', positions='learned', batch_size=32,
+                             steps=20_000, lr=6e-4, warmup_steps=1000)}
 
     def __post_init__(self):
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
         self.gpt(6), self.training() # each checks its own part
 
     def gpt(self, vocab_size:int) -> GPTConfig: # the architecture
-        return GPTConfig.preset(self.model, vocab_size=vocab_size, pad_id=PAD, bos_id=EOS,
-                                eos_id=EOS)
+        return GPTConfig.preset(self.model, vocab_size=vocab_size, positions=self.positions,
+                                pad_id=PAD, bos_id=EOS, eos_id=EOS)
 
     def topics(self) -> dict: # topic -> list of paragraphs
         if not (path := self.text): return deduplicate(load_python_reference())
