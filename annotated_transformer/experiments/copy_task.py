@@ -38,9 +38,10 @@ class CopyTaskConfig(ExperimentConfig):
     min_len: int = 5 # symbols in the shortest sequence
     max_len: int = 12 # symbols in the longest sequence
     n_heldout: int = 10_000 # sequences decoded at the end
-    model: str = 'tiny' # preset of `TransformerConfig`
-    batch_size: int = 128 # sequences per step
+    model: str = 'one-layer' # preset of `TransformerConfig`
+    batch_size: int = 64 # sequences per step
     steps: int = 600 # updates of the weights
+    lr: float = 4e-3 # peak learning rate
     presets = {'tiny': {},
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
                             steps=6000, lr=7e-4, warmup_steps=1000)}
