@@ -169,7 +169,7 @@ Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
 def train_copy_task(
     task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
     preset:Annotated[str, typer.Option(
-        help='Sizes of data and model: tiny (two CPU cores, under a minute) '
+        help='Sizes of data and model: tiny (two CPU cores, some seconds) '
              'or base (the paper\'s model, for a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Annotated[Optional[int], typer.Option(

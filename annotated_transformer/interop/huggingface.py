@@ -320,6 +320,7 @@ MODEL_FILES = 'config.json', 'model.safetensors*', 'model-*-of-*.safetensors'
 
 def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
                  files:Iterable=MODEL_FILES, # patterns of what is fetched
+                 revision:str|None=None, # branch, tag or commit on the Hub
                 ) -> Path:
     "The folder, or the one that the Hub's files were fetched to."
     expected = 'one of their models, its folder, or its name on the Hub'
@@ -330,7 +331,7 @@ def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
         raise argument_error('model', str(model), f'{expected}; there is no such folder')
     hugging_face()
     from huggingface_hub import snapshot_download
-    try: return Path(snapshot_download(model, allow_patterns=[*files]))
+    try: return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
     except (OSError, ValueError) as error:
         raise argument_error('model', model, f'{expected}: {error}') from error
 
