@@ -173,7 +173,7 @@ def train_copy_task(
              'or base (the paper\'s model, for a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Annotated[Optional[int], typer.Option(
-        help='Updates of the weights [default: the preset\'s: 600 or 6000].')]=None,
+        help='Updates of the weights [default: the preset\'s: 800 or 6000].')]=None,
     heldout:Annotated[Optional[int], typer.Option(
         help='Held-out sequences decoded at the end [default: 10000].')]=None,
     device:Device='auto', # where

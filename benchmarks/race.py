@@ -16,7 +16,7 @@ FIRST = dict(model="tiny", batch_size=128, steps=600, lr=3e-3, warmup_steps=100)
 RUNGS = { # what is new in it -> the whole recipe
     "two layers of four heads, 600 batches of 128": FIRST,
     "400 batches of 64, a higher rate": FIRST | dict(batch_size=64, steps=400, lr=4e-3, warmup_steps=50),
-    "one layer of two heads, 600 batches of 64": FIRST | dict(model="one-layer", batch_size=64, lr=4e-3),
+    "one layer of two heads, 800 batches of 64": FIRST | dict(model="one-layer", batch_size=64, steps=800, lr=5e-3),
 }
 
 

@@ -40,8 +40,8 @@ class CopyTaskConfig(ExperimentConfig):
     n_heldout: int = 10_000 # sequences decoded at the end
     model: str = 'one-layer' # preset of `TransformerConfig`
     batch_size: int = 64 # sequences per step
-    steps: int = 600 # updates of the weights
-    lr: float = 4e-3 # peak learning rate
+    steps: int = 800 # updates of the weights
+    lr: float = 5e-3 # peak learning rate
     presets = {'tiny': {},
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
                             steps=6000, lr=7e-4, warmup_steps=1000)}
