@@ -13,7 +13,7 @@ from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy
 from annotated_transformer.transformer import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
-for size in ("tiny", "half", "base"):
+for size in ("one-layer", "tiny", "half", "base"):
     TransformerConfig.presets[f"{size}, pre-norm"] = TransformerConfig.presets[size] | dict(norm="pre")
 CopyTaskConfig.presets |= {
     "half": dict(n_symbols=197, max_len=24, model="half", batch_size=64, steps=1600, lr=7e-4, warmup_steps=400),
