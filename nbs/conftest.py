@@ -41,6 +41,7 @@ class Notebook(pytest.Item):
             process.join(None if flags else LIMIT)
             if process.exitcode is None:
                 process.kill()
+                process.join()
                 raise NotebookFailed(f"{self.nodeid} had not ended after {LIMIT} seconds")
             if process.exitcode:
                 words = said.read_text(encoding="utf-8", errors="replace").strip() if said.exists() else ""
@@ -60,7 +61,6 @@ def processes():
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.path.insert(0, str(TESTS))
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")

@@ -95,6 +95,7 @@ def run(path: Path, flags: list) -> bool:
 
 def run_apart(path: Path, flags: list, said: Path):
     "The same as the only work of a process, with all that is printed in a file."
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     with open(said, "wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)

@@ -279,7 +279,7 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
 @pytest.mark.parametrize("given", [5, None, True, 2.5, b"gpt2", ["gpt2"], "", "no/such/folder", "/nowhere", "./x", Path("nowhere"), "a" * 5000 + "/b/c", "x\0y"])
 def test_what_is_no_folder_is_refused_before_the_hub_is_asked(given, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
-    with pytest.raises(ValueError, match="model: got .*expected one of their models, its folder, or its name on the Hub"):
+    with pytest.raises(ValueError, match="model: got .*expected a model, its folder, or its name on the Hub"):
         from_huggingface(given)
 
 

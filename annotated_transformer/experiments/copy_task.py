@@ -43,6 +43,7 @@ class CopyTaskConfig(ExperimentConfig):
     steps: int = 800 # updates of the weights
     lr: float = 5e-3 # peak learning rate
     presets = {'tiny': {},
+               'two-layer': dict(model='tiny', batch_size=128, steps=600, lr=3e-3),
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
                             steps=6000, lr=7e-4, warmup_steps=1000)}
 

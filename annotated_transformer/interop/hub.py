@@ -10,16 +10,26 @@ from pathlib import Path
 
 from torch import nn
 
-from ..checkpoint import CONFIG, WEIGHTS, build_from, load_model
+from ..checkpoint import (CONFIG, FORMAT, WEIGHTS, build_from,
+                                              load_model, read_config)
 from ..config import argument_error
 from .huggingface import model_folder
 from ..transformer import Transformer
 
 # %% auto #0
-__all__ = ['HUB_FILES', 'from_pretrained', 'has_our_format']
+__all__ = ['HUB_FILES', 'read_options', 'from_pretrained']
 
 # %% ../../nbs/89_interop.hub.ipynb #from-pretrained
 HUB_FILES = (CONFIG, WEIGHTS, 'manifest.json', 'tokenizer.json', 'vocab.json')
+
+def read_options(folder:Path, # of a model
+                ) -> dict: # option -> value
+    "What `config.json` says. Raises `FileNotFoundError` or `ValueError`."
+    try: options = json.loads((folder/CONFIG).read_text(encoding='utf-8'))
+    except ValueError as error:
+        raise ValueError(f'{folder/CONFIG} is not readable: {error}') from error
+    if isinstance(options, dict): return options
+    raise argument_error(CONFIG, type(options).__name__, 'a JSON object of options')
 
 def from_pretrained(source, # a folder, or a name on the Hub such as 'someone/translator'
                     model_class:type=Transformer, # what was saved
@@ -29,22 +39,13 @@ def from_pretrained(source, # a folder, or a name on the Hub such as 'someone/tr
     """Load a model that `save_model` or their `save_pretrained` wrote. Nothing of it is run
     as code. Raises `FileNotFoundError` or `ValueError` that names what is wrong."""
     folder = model_folder(source, HUB_FILES, revision)
-    if has_our_format(folder): return load_model(folder, model_class, device)
+    options = read_options(folder)
+    if 'model' in options: return load_model(folder, model_class, device) # `save_model`'s
     from safetensors import SafetensorError
     from safetensors.torch import load_file
+    options |= dict(model=getattr(model_class, '__name__', None), format=FORMAT)
     try:
-        options = json.loads((folder/CONFIG).read_text(encoding='utf-8'))
-        config = model_class.config_class.from_dict(options)
+        config = read_config(json.dumps(options), model_class)
         return build_from(config, model_class, load_file(folder/WEIGHTS)).to(device)
     except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
-        raise ValueError(f'{folder} holds no readable {model_class.__name__}: '
-                         f'{error}') from error
-
-def has_our_format(folder:Path, # of a model
-                  ) -> bool: # whether `save_model` wrote it
-    "Only our configurations name the class of their model."
-    try: options = json.loads((folder/CONFIG).read_text(encoding='utf-8'))
-    except ValueError as error:
-        raise ValueError(f'{folder/CONFIG} is not readable: {error}') from error
-    if isinstance(options, dict): return 'model' in options
-    raise argument_error(CONFIG, type(options).__name__, 'a JSON object of options')
+        raise ValueError(f'{folder} holds no readable model: {error}') from error

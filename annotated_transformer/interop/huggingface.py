@@ -323,7 +323,7 @@ def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
                  revision:str|None=None, # branch, tag or commit on the Hub
                 ) -> Path:
     "The folder, or the one that the Hub's files were fetched to."
-    expected = 'one of their models, its folder, or its name on the Hub'
+    expected = 'a model, its folder, or its name on the Hub'
     if not isinstance(model, (str, os.PathLike)):
         raise argument_error('model', model, expected)
     if os.path.isdir(model): return Path(model)
