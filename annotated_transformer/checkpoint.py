@@ -21,6 +21,7 @@ from torch import nn
 from .config import (
     argument_error, check_memory, check_sizes, uncompiled)
 from .folders import read_folder, write_folder
+from .processes import on_first_process
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
@@ -180,13 +181,19 @@ class Checkpoints:
                 or time.monotonic() - self.saved > 60*self.every_minutes)
 
     def save(self, state): # a `TrainingState`
+        "Keep the state. All processes call it, and the first one writes."
+        self.saved, values = time.monotonic(), state.state_dict() # of all processes
+        on_first_process(self.save_state, state, values)
+
+    def save_state(self, state, # a `TrainingState`
+                   values:dict, # its `state_dict`
+                  ):
         "Write a checkpoint, then remove the oldest ones. A full disk is survived."
-        self.saved = time.monotonic()
         try:
             with write_folder(self.path(state.history.steps)) as new:
                 write_model(state.model, new)
                 content = io.BytesIO() # errors of writing are then Python's own
-                torch.save(state.state_dict(), content)
+                torch.save(values, content)
                 (new/'training.pt').write_bytes(content.getbuffer())
         except OSError as error:
             kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Optional
 
-# Threads that wait should sleep: spinning ones take the core from whoever has work to do.
-# It has to be said before torch is loaded.
+# Threads that wait should sleep, not spin. It has to be said before torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 try:
@@ -29,17 +29,18 @@ from .decoding import Hypotheses
 from annotated_transformer.experiments import (
     captioning, copy_task, image_classification, language_model, topic_classification,
     translation)
-from .experiments.experiment import (
-    ExperimentResult, beside, format_examples, run_and_save)
+from annotated_transformer.experiments.experiment import (
+    describe_kept, format_report, run_and_save)
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
+from .processes import SHARD, joined_processes, process_rank
 from .search import beam_search
 from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
 __all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
-           'main', 'format_report', 'option_error', 'make_folder', 'say_how_to_go_on', 'run_experiment',
+           'main', 'option_error', 'make_folder', 'say_how_to_go_on', 'said_in_words', 'run_experiment',
            'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
            'answer_lines', 'decode', 'train_translation', 'translate']
 
@@ -48,9 +49,13 @@ app = typer.Typer(no_args_is_help=True, add_completion=False,
                   pretty_exceptions_enable=False, rich_markup_mode=None)
 
 @app.callback()
-def program():
+def program(
+    shard:Annotated[bool, typer.Option('--shard',
+        help='Under torchrun: divide the weights among the processes (FSDP).')]=False,
+):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
-    a --help."""
+    a --help. Training commands may be started in several processes by torchrun."""
+    SHARD.set(shard)
 
 class Stopped(KeyboardInterrupt):
     "SIGTERM or SIGHUP came while nothing was being trained."
@@ -71,25 +76,12 @@ def main():
             signal.signal(number, stop)
     app(prog_name='annotated-transformer')
 
-# %% ../nbs/93_cli.ipynb #report
-def format_report(result:ExperimentResult, # of any experiment
-                  format_example:Callable, # (input, target, prediction) -> a line of text
-                 ) -> str: # lines of text
-    "Examples and numbers of a run, for a terminal."
-    m = result.metrics
-    return '\n'.join([
-        *format_examples(result, format_example), '',
-        f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
-        f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
-        f'{m["device"]}',
-        f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
-        result.summary])
-
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'n_best': '--n-best', 'max_len': '--max-len',
            'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
-           'folder': '--out', 'data_dir': '--data-dir', 'corpus': '--corpus'}
+           'folder': '--out', 'data_dir': '--data-dir', 'corpus': '--corpus',
+           'shard': '--shard'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -111,17 +103,29 @@ def make_folder(folder:Path, # for what will be written
 def say_how_to_go_on(folder:Path, # of the result
                      what:str, # has happened
                      status:int, # of the program, when it ends
+                     silent:bool=False, # another process says it
                     ):
     "Tell on stderr what is kept of a run that did not end well, and end the program."
-    lines, kept = [what], beside(folder, '.checkpoints')
-    if any(kept.rglob('step-*')):
-        lines.append(f'what was trained is kept in {kept}; '
-                     'the same command with --resume goes on')
-    if beside(folder, '.interrupted').exists():
-        lines.append(f'the model so far is in {beside(folder, ".interrupted")}; '
-                     f'{folder} was not touched')
-    typer.echo('\n'.join(lines), err=True)
+    if not silent: typer.echo('\n'.join([what, *describe_kept(folder)]), err=True)
     raise typer.Exit(status)
+
+@contextmanager
+def said_in_words(folder:Path, # of the result
+                 ) -> Iterator[None]:
+    "A run in one process or in several, and in words what kept it from its end."
+    other = False # of several processes, the first one speaks
+    try:
+        with joined_processes(SHARD.get()):
+            other = process_rank() > 0
+            yield
+    except (ValueError, ImportError) as error: raise option_error(error) from error
+    except (Interrupted, Stopped) as stop:
+        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, other)
+    except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
+    except ConnectionError as error: # said by all that are left
+        say_how_to_go_on(folder, f'failed: {error}', 1)
+    except (OSError, NotFinite, MemoryError) as error:
+        say_how_to_go_on(folder, f'failed: {error}', 1, other)
 
 # %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
@@ -138,19 +142,15 @@ def run_experiment(
 ):
     "Configure, run, save, report: what every training command does."
     given = {name: value for name, value in options.items() if value is not None}
-    try:
+    with said_in_words(folder):
         config = config_class.preset(preset, **given)
         pick_device(device)
         if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
         # no bar in a file or pipe
         result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
                               minutes, device=device, progress=sys.stderr.isatty())
-    except (ValueError, ImportError) as error: raise option_error(error) from error
-    except (Interrupted, Stopped) as stop:
-        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number)
-    except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130)
-    except (OSError, NotFinite, MemoryError) as error:
-        say_how_to_go_on(folder, f'failed: {error}', 1)
+        reports = process_rank() == 0
+    if not reports: return
     typer.echo(format_report(result, experiment.format_example))
     typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
 

@@ -150,6 +150,9 @@ class Batch:
     def pad_id(self) -> int: return self.special.pad_id # of targets that do not count
     @cached_property
     def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
+    def part(self, index:int, count:int) -> Batch: # every `count`-th row, from one on
+        rows = (x[index::count] for x in (self.src, self.tgt_in, self.tgt_out))
+        return Batch(*rows, self.special)
     def to(self, device) -> Batch: # torch.device or its name, the same batch there
         tensors = self.src, self.tgt_in, self.tgt_out
         return Batch(*(x.to(device, non_blocking=True) for x in tensors), self.special)
@@ -189,6 +192,9 @@ class LabelledBatch:
     def __len__(self) -> int: return len(self.targets)
     @cached_property
     def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
+    def part(self, index:int, count:int) -> LabelledBatch: # every `count`-th example
+        inputs = tuple(x[index::count] for x in self.inputs)
+        return LabelledBatch(inputs, self.targets[index::count], pad_id=self.pad_id)
     def to(self, device) -> LabelledBatch: # torch.device or its name, the same batch there
         inputs, targets = ([x.to(device, non_blocking=True) for x in group]
                            for group in (self.inputs, [self.targets]))

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import argument_error, check_ids, check_probabilities
+from .config import (
+    SpecialTokens, argument_error, check_ids, check_probabilities)
+from .data import Batch
 
 # %% auto #0
-__all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'smoothed_loss_floor', 'perplexity', 'count_correct']
+__all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'smoothed_loss_floor', 'perplexity', 'count_correct',
+           'padding_of', 'sequence_loss', 'classification_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -93,3 +96,38 @@ def count_correct(logits:Tensor, # *batch V
     "How many positions have the true token as their most probable one."
     correct = logits.argmax(-1) == targets
     return int((correct if pad_id is None else correct & (targets != pad_id)).sum())
+
+# %% ../nbs/11_loss.ipynb #padding-of
+def padding_of(model:nn.Module, # its configuration, if it has one, says what is padding
+               batch:Batch, # or a `LabelledBatch` of tokens
+              ) -> int|None: # the id of targets that do not count; None: all count
+    "The padding on which model and batch agree. Raises `ValueError` where they do not."
+    # it does not say
+    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id
+    special = SpecialTokens.of(model)
+    if isinstance(batch, Batch) and batch.special != special:
+        expected = f'{special}, those of the model'
+        raise argument_error('special tokens of the batch', batch.special, expected)
+    pad_id = None if special.pad_id == special.eos_id else special.pad_id # ends are learnt
+    if batch.pad_id != pad_id:
+        raise argument_error('pad_id of the batch', batch.pad_id,
+                             f'{pad_id}, that of the model')
+    return pad_id
+
+# %% ../nbs/11_loss.ipynb #sequence-loss
+def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source, target ids)
+                  batch:Batch, # or a `LabelledBatch`, on the model's device
+                  label_smoothing:float=0.0, # probability
+                 ) -> Tensor: # scalar, nats, summed over target tokens
+    "Cross-entropy of all targets but padding, after the true ones. Source: section 5.4."
+    pad_id = padding_of(model, batch)
+    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
+
+def classification_loss(model:nn.Module, # (*inputs) -> logits of classes
+                        batch:Batch, # a `LabelledBatch`, on the model's device
+                        label_smoothing:float=0.0, # probability
+                       ) -> Tensor: # scalar, nats, summed over answers
+    "Cross-entropy of class labels: there is no padding, class 0 counts as well."
+    if batch.pad_id is not None:
+        raise argument_error('pad_id of the batch', batch.pad_id, 'None: all labels count')
+    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import csv
-import random
 import signal
 import threading
 import time
@@ -20,17 +19,21 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .config import (Config, SpecialTokens, argument_error,
+from .config import (Config, argument_error,
     check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
-from .data import Batch
-from .loss import count_correct, cross_entropy, perplexity
+from .loss import (
+    count_correct, cross_entropy, padding_of, perplexity, sequence_loss)
 from .optimizer import (
     SCHEDULES, build_optimizer, clip_gradients, set_learning_rate)
+from .processes import (
+    any_process, average_over_processes, collect_weights, gather_values, n_processes,
+    on_first_process, process_rank, random_states, set_random_states, spread_model,
+    spread_state, spread_weights, whole_state)
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'padding_of',
-           'sequence_loss', 'classification_loss', 'train_step', 'History', 'evaluate', 'step_batches', 'progress_bar',
-           'NotFinite', 'check_finite', 'Interrupted', 'stop_signals', 'TrainingState', 'train_steps', 'train']
+__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'History',
+           'evaluate', 'step_batches', 'progress_bar', 'NotFinite', 'check_finite', 'Interrupted', 'stop_signals',
+           'TrainingState', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
@@ -109,41 +112,6 @@ def autocast(device:torch.device, # where the model is
                                       else torch.float32)
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
-# %% ../nbs/13_training.ipynb #padding-of
-def padding_of(model:nn.Module, # its configuration, if it has one, says what is padding
-               batch:Batch, # or a `LabelledBatch` of tokens
-              ) -> int|None: # the id of targets that do not count; None: all count
-    "The padding on which model and batch agree. Raises `ValueError` where they do not."
-    # it does not say
-    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id
-    special = SpecialTokens.of(model)
-    if isinstance(batch, Batch) and batch.special != special:
-        expected = f'{special}, those of the model'
-        raise argument_error('special tokens of the batch', batch.special, expected)
-    pad_id = None if special.pad_id == special.eos_id else special.pad_id # ends are learnt
-    if batch.pad_id != pad_id:
-        raise argument_error('pad_id of the batch', batch.pad_id,
-                             f'{pad_id}, that of the model')
-    return pad_id
-
-# %% ../nbs/13_training.ipynb #sequence-loss
-def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source, target ids)
-                  batch:Batch, # or a `LabelledBatch`, on the model's device
-                  label_smoothing:float=0.0, # probability
-                 ) -> Tensor: # scalar, nats, summed over target tokens
-    "Cross-entropy of all targets but padding, after the true ones. Source: section 5.4."
-    pad_id = padding_of(model, batch)
-    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
-
-def classification_loss(model:nn.Module, # (*inputs) -> logits of classes
-                        batch:Batch, # a `LabelledBatch`, on the model's device
-                        label_smoothing:float=0.0, # probability
-                       ) -> Tensor: # scalar, nats, summed over answers
-    "Cross-entropy of class labels: there is no padding, class 0 counts as well."
-    if batch.pad_id is not None:
-        raise argument_error('pad_id of the batch', batch.pad_id, 'None: all labels count')
-    return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
-
 # %% ../nbs/13_training.ipynb #train-step
 def train_step(model:nn.Module, # in training mode
                batches:list, # of `Batch`: together they are one step
@@ -152,18 +120,20 @@ def train_step(model:nn.Module, # in training mode
                loss_fn:Callable=sequence_loss, # (model, batch, smoothing) -> summed loss
               ) -> tuple[Tensor, Tensor]: # nats per token; gradient norm before clipping
     "One update of the weights from one or more batches."
-    device = next(model.parameters()).device
-    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # if nothing is asked
+    device, n = next(model.parameters()).device, n_processes()
+    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # 1 if nothing is asked
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
+        part = batch.part(process_rank(), n).to(device) # all of it, if n is 1
         with autocast(device, config.precision):
-            loss = loss_fn(model, batch.to(device), config.label_smoothing) / n_tokens
+            # times n, because what the processes find is averaged
+            loss = loss_fn(model, part, config.label_smoothing) * (n/n_tokens)
         loss.backward()
         total += loss.detach()
-    norm = clip_gradients(model.parameters(), config.max_grad_norm)
+    norm = whole_state(clip_gradients(model.parameters(), config.max_grad_norm))
     optimizer.step()
-    return total, norm
+    return average_over_processes(total), norm
 
 # %% ../nbs/13_training.ipynb #history
 @dataclass
@@ -245,7 +215,7 @@ def progress_bar(total:int, # steps
                  done:int=0, # steps of an earlier run
                 ):
     "tqdm's bar: text in a terminal, a widget in a notebook."
-    if not wanted: return _NoBar()
+    if not wanted or process_rank(): return _NoBar() # one bar for all processes
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # no lecture where there are no ipywidgets
         from tqdm.auto import tqdm # only here, so that the library imports with torch alone
@@ -297,6 +267,7 @@ def stop_signals() -> Iterator[list]: # numbers of the signals that have come
     received, usual = [], {}
     def note(number, frame):
         received.append(number)
+        if n_processes() > 1: return # torchrun passes on what they have got themselves
         for other, handler in usual.items(): signal.signal(other, handler)
     if threading.current_thread() is threading.main_thread(): # others get no signals
         for name in ('SIGINT', 'SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
@@ -315,33 +286,33 @@ class TrainingState:
     optimizer: torch.optim.Optimizer # of its parameters
     history: History # its steps say which batches were used
     config: TrainConfig # of the run
+    runner: nn.Module # what is trained: the model, or what processes share of it
 
     def evaluate(self, eval_fn:Callable, checkpoints) -> float: # seconds that it took
         "Measure, write it down, and keep the weights that were measured."
-        start, scores = time.perf_counter(), eval_fn(self.model.eval())
+        start = time.perf_counter()
+        collect_weights(self.runner, self.model)
+        scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same numbers
         if self.config.patience and 'loss' not in scores:
             raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
         self.history.record(self.history.steps, **{f'eval_{k}': scores[k] for k in scores})
-        if checkpoints: checkpoints.save_evaluated(self)
+        if checkpoints: on_first_process(checkpoints.save_evaluated, self)
         return time.perf_counter() - start
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-        return dict(optimizer=self.optimizer.state_dict(), history=asdict(self.history),
-                    config=self.config.to_dict(), python_rng=random.getstate(),
-                    torch_rng=torch.get_rng_state(), cuda_rng=cuda)
+        collect_weights(self.runner, self.model) # which are saved beside it
+        return dict(optimizer=whole_state(self.optimizer.state_dict()),
+                    history=asdict(self.history), config=self.config.to_dict(),
+                    random=random_states(next(self.model.parameters()).device))
 
     def load_state_dict(self, state:dict): # as from `state_dict`
         "Go back to it. Raises `ValueError` if the run had another configuration."
         for name, value in self.config.to_dict().items():
             if (before := state['config'].get(name)) != value:
                 raise argument_error(name, value, f'{before!r}, as in the run before')
-        self.optimizer.load_state_dict(state['optimizer'])
+        self.optimizer.load_state_dict(spread_state(state['optimizer'], self.optimizer))
         vars(self.history).update(state['history'])
-        random.setstate(state['python_rng'])
-        torch.set_rng_state(state['torch_rng'])
-        if torch.cuda.is_available() and state['cuda_rng']:
-            torch.cuda.set_rng_state_all(state['cuda_rng'])
+        set_random_states(state['random'], next(self.model.parameters()).device)
 
 # %% ../nbs/13_training.ipynb #train-steps
 def train_steps(state:TrainingState, # as it is at the beginning
@@ -351,10 +322,10 @@ def train_steps(state:TrainingState, # as it is at the beginning
                 loss_fn:Callable, # (model, batch, label_smoothing) -> summed loss
                 bar, # from `progress_bar`
                 stopped:list, # from `stop_signals`
-               ):
+               ) -> int|None: # the signal that ended it
     "Train from the step after the last one to `config.steps`, or until it stalls."
-    model, config, history, recent = state.model, state.config, state.history, []
-    runner = torch.compile(model) if config.compile else model
+    config, history, recent = state.config, state.history, []
+    runner = torch.compile(state.runner) if config.compile else state.runner
     started = time.perf_counter() - history.seconds
     for step, group in step_batches(batches, config, history.steps):
         if history.has_stalled(config.patience): break
@@ -362,7 +333,8 @@ def train_steps(state:TrainingState, # as it is at the beginning
         loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
         history.count_step(step, group, time.perf_counter() - started)
         recent.append((step, group, loss, norm))
-        save = checkpoints and (stopped or checkpoints.is_due(step, config.steps))
+        due = checkpoints and checkpoints.is_due(step, config.steps)
+        stop, save = any_process(stopped, checkpoints and (stopped or due))
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
         if config.is_due(step, config.log_every):
@@ -371,8 +343,8 @@ def train_steps(state:TrainingState, # as it is at the beginning
         if eval_fn and config.is_due(step, config.eval_every):
             started += state.evaluate(eval_fn, checkpoints)
         if save: checkpoints.save(state)
-        if stopped: raise Interrupted(stopped[0], history)
         bar.update()
+        if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one
 
 # %% ../nbs/13_training.ipynb #train
 def train(model:nn.Module, # on its device; changed in place, and left in evaluation mode
@@ -384,16 +356,20 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
           progress:bool=True, # show a bar
          ) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
-    torch.manual_seed(config.seed)
-    optimizer = build_optimizer(model, config.lr, config.weight_decay)
-    state = TrainingState(model, optimizer, History(), config)
-    if checkpoints: checkpoints.load(state)
+    torch.manual_seed(config.seed + process_rank()) # others fall out in each process
+    runner = spread_model(model) # the model itself, in one process
+    optimizer = build_optimizer(runner, config.lr, config.weight_decay)
+    state = TrainingState(model, optimizer, History(), config, runner)
+    if checkpoints and checkpoints.load(state): spread_weights(model, runner)
     try:
         with progress_bar(config.steps, progress, state.history.steps) as bar:
             with stop_signals() as stopped:
-                train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar, stopped)
+                number = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar,
+                                     stopped)
+        collect_weights(runner, model)
+        if number: raise Interrupted(number, state.history)
     except NotFinite as error:
-        if checkpoints: checkpoints.save_failure(error)
+        if checkpoints: on_first_process(checkpoints.save_failure, error)
         raise
     finally: model.eval()
     return state.history

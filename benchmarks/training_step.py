@@ -19,7 +19,8 @@ from annotated_transformer.datasets.synthetic import synthetic_pairs
 from annotated_transformer.masks import causal_mask, to_ignore_mask
 from annotated_transformer.optimizer import build_optimizer
 from annotated_transformer.experiments.experiment import count_parameters
-from annotated_transformer.training import TrainConfig, sequence_loss, train_step
+from annotated_transformer.loss import sequence_loss
+from annotated_transformer.training import TrainConfig, train_step
 from annotated_transformer.transformer import (Transformer, TransformerConfig,
                                                build_embeddings)
 

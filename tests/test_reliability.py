@@ -69,7 +69,10 @@ def rows(folder: Path) -> list[dict]:
 
 
 def newest(checkpoints: Path) -> str:
-    return max((path.name for path in checkpoints.glob("step-*")), default="")
+    try:
+        return max((path.name for path in checkpoints.glob("step-*")), default="")
+    except FileNotFoundError:  # an empty one is removed, and made again, when a run begins
+        return ""
 
 
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
@@ -173,7 +176,7 @@ from annotated_transformer.transformer import Transformer, TransformerConfig
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
 try: save_model(model, {str(tmp_path / "model")!r})
 except OSError as error: print("refused:", error)
-state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=8), TrainConfig())
+state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=8), TrainConfig(), model)
 Checkpoints({str(tmp_path / "run")!r}).save(state)
 print("goes on")
 """,
@@ -191,7 +194,7 @@ def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
     from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
 
     model = Transformer(TINY)
-    state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=4, rows=[dict(step=4, loss=2.0)]), TrainConfig())
+    state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=4, rows=[dict(step=4, loss=2.0)]), TrainConfig(), model)
     checkpoints = Checkpoints(tmp_path / "run")
     checkpoints.save(state)
     state.history.steps = 8
@@ -203,7 +206,8 @@ def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert checkpoints.steps() == [4]
-    fresh = TrainingState(Transformer(TINY), build_optimizer(model, 1e-3), History(), TrainConfig())
+    other = Transformer(TINY)
+    fresh = TrainingState(other, build_optimizer(other, 1e-3), History(), TrainConfig(), other)
     assert checkpoints.load(fresh) and fresh.history.rows == [dict(step=4, loss=2.0)]
     checkpoints.save(state)  # there is room again
     assert checkpoints.steps() == [8, 4]

@@ -7,9 +7,8 @@ import torch
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import Batch, LabelledBatch, batch_pairs
 from annotated_transformer.models.gpt import GPT, GPTConfig
-from annotated_transformer.loss import count_correct
-from annotated_transformer.training import (TrainConfig, evaluate, classification_loss,
-                                            sequence_loss, train)
+from annotated_transformer.loss import classification_loss, count_correct, sequence_loss
+from annotated_transformer.training import TrainConfig, evaluate, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 from torch import nn
 

@@ -10,6 +10,7 @@ import platform
 import shutil
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +20,13 @@ from torch import nn
 from ..checkpoint import Checkpoints, write_model
 from ..config import Config, argument_error
 from ..folders import check_replaceable, lock_folder, write_folder
+from ..processes import on_first_process, process_rank
 from ..training import History, TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
-           'mark_correct', 'format_examples', 'draw', 'save_result', 'beside', 'begin_or_resume', 'keep_interrupted',
-           'run_and_save']
+           'mark_correct', 'format_examples', 'format_report', 'draw', 'save_result', 'beside', 'begin_or_resume',
+           'describe_kept', 'keep_interrupted', 'run_and_save']
 
 # %% ../../nbs/92_experiments.experiment.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -109,6 +111,20 @@ def format_examples(result:ExperimentResult, # of any experiment
     return [format_example(*result.examples[i], result.predictions[i])
             for i in wrong_first(result)[:count]]
 
+# %% ../../nbs/92_experiments.experiment.ipynb #report
+def format_report(result:ExperimentResult, # of any experiment
+                  format_example:Callable, # (input, target, prediction) -> a line of text
+                 ) -> str: # lines of text
+    "Examples and numbers of a run, for a terminal."
+    m = result.metrics
+    return '\n'.join([
+        *format_examples(result, format_example), '',
+        f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
+        f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
+        f'{m["device"]}',
+        f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
+        result.summary])
+
 # %% ../../nbs/92_experiments.experiment.ipynb #save-run
 def draw(result:ExperimentResult, # of any experiment
          plot:Callable|None, # (result) -> dict: name of a picture -> picture
@@ -171,6 +187,18 @@ def begin_or_resume(config:Config, # of the run
     checkpoints.mkdir(parents=True)
     note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
 
+def describe_kept(folder:Path, # of the result of a run
+                 ) -> list: # of lines
+    "What is left of a run that did not come to its end, and how to go on with it."
+    lines, kept = [], beside(folder, '.checkpoints')
+    if any(kept.rglob('step-*')):
+        lines.append(f'what was trained is kept in {kept}; '
+                     'the same command with --resume goes on')
+    if beside(folder, '.interrupted').exists():
+        lines.append(f'the model so far is in {beside(folder, ".interrupted")}; '
+                     f'{folder} was not touched')
+    return lines
+
 def keep_interrupted(checkpoints:Path, # folder of a run that was cut off
                      folder:Path, # of its result
                     ) -> Path|None: # the model so far, if there is one
@@ -194,14 +222,14 @@ def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `Experimen
     "Run an experiment so that nothing is lost when it is cut off, and save its result."
     folder = check_replaceable(folder, overwrite)
     check_replaceable(beside(folder, '.interrupted')) # which may be written or removed
-    with lock_folder(folder):
+    with nullcontext() if process_rank() else lock_folder(folder):
         checkpoints = Checkpoints(beside(folder, '.checkpoints'), every_minutes)
-        begin_or_resume(config, checkpoints.folder, resume, overwrite)
+        on_first_process(begin_or_resume, config, checkpoints.folder, resume, overwrite)
         try: result = run(config, checkpoints=checkpoints, **options)
         except KeyboardInterrupt:
-            keep_interrupted(checkpoints.folder, folder)
+            on_first_process(keep_interrupted, checkpoints.folder, folder)
             raise
-        save_result(result, folder, plot, overwrite)
-        for done in ('.checkpoints', '.interrupted'):
-            shutil.rmtree(beside(folder, done), ignore_errors=True)
+        on_first_process(save_result, result, folder, plot, overwrite)
+        for done in ('.checkpoints', '.interrupted'): # errors are ignored
+            on_first_process(shutil.rmtree, beside(folder, done), True)
     return result

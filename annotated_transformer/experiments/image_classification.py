@@ -20,9 +20,10 @@ from ..datasets.images import (
     ImageDataset, digits, image_batches, image_folder, random_affine, stratified_split)
 from .experiment import (
     ExperimentConfig, ExperimentResult, collect_metrics, mark_correct, wrong_first)
+from ..loss import classification_loss
 from ..metrics import accuracy
 from ..models.vit import ImageClassifier, ViTConfig, cls_attention
-from ..training import classification_loss, pick_device, train
+from ..training import pick_device, train
 
 # %% auto #0
 __all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'check_folder', 'load_images', 'predict', 'accuracies',

@@ -20,11 +20,12 @@ from .experiment import (
     ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
 from annotated_transformer.inspection.attention_maps import (
     plot_attention, trace_self_attention)
+from ..loss import classification_loss
 from ..metrics import accuracy
 from ..models.bert import (
     BERTConfig, MaskedLanguageModel, SentenceClassifier, mask_tokens)
 from ..training import (
-    History, TrainConfig, classification_loss, evaluate, pick_device, train)
+    History, TrainConfig, evaluate, pick_device, train)
 
 # %% auto #0
 __all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'BagOfWords', 'train_classifier', 'masked_batch', 'TopicClassificationConfig',

@@ -26,6 +26,7 @@ from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..metrics import exact_match
+from ..processes import gather_values
 from ..search import beam_search, check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
@@ -239,6 +240,7 @@ def run_translation(
         return dict(loss=evaluate(model, validation)['loss'], bleu=scores['bleu'],
                     exact_match=scores['exact_match'])
     with tempfile.TemporaryDirectory() as place:
+        place = gather_values(place)[0] # one for all processes
         checkpoints = replace(checkpoints or Checkpoints(place, every_minutes=1e9),
                               keep_evaluated=config.n_average)
         history = train(model, epochs(train_ids, config.max_tokens, config.seed),

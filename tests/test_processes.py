@@ -1,0 +1,106 @@
+"Several processes that train together: the same steps as one, nothing twice, nothing lost. torchrun starts them on this machine, over gloo."
+
+import collections
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from annotated_transformer.processes import any_process, average_over_processes, gather_values, joined_processes, n_processes, process_rank
+from project import ROOT
+from safetensors.torch import load_file
+from training_together import OPTIONS, batches, run
+
+TRAINING = ROOT / "tests" / "training_together.py"
+EQUAL = ["", "accumulate=2 tie=1", "shard=1", "shard=1 accumulate=2 tie=1"]
+
+
+def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n}", f"--max-restarts={restarts}", *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds, cwd=ROOT)
+
+
+def given(words: str) -> dict:
+    return {name: type(OPTIONS[name])(int(value)) for name, _, value in (word.partition("=") for word in words.split())}
+
+
+def difference(one: Path, other: Path) -> float:
+    "The largest of any weight."
+    left, right = load_file(one / "model.safetensors"), load_file(other / "model.safetensors")
+    assert left.keys() == right.keys()
+    return max((left[name] - right[name]).abs().max().item() for name in left)
+
+
+def losses(folder: Path) -> list[float]:
+    return [float(row["loss"]) for row in csv.DictReader((folder / "history.csv").open()) if row["loss"]]
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    "What two processes left of each of the trainings."
+    folder = tmp_path_factory.mktemp("together")
+    done = torchrun(TRAINING, folder, *" + ".join(EQUAL).split())
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.parametrize("words", EQUAL)
+def test_two_processes_end_where_one_ends(words, together, tmp_path):
+    "In float64: in float32 Adam divides gradients that are nothing but rounding by their own size."
+    run(tmp_path, **given(words) | {"shard": False})
+    folder = together / str(EQUAL.index(words))
+    assert difference(folder, tmp_path) < 1e-6
+    assert losses(folder) == pytest.approx(losses(tmp_path), rel=1e-6)
+    assert losses(folder)[-1] < losses(folder)[0]
+
+
+@pytest.mark.parametrize("words", EQUAL)
+def test_each_row_is_computed_with_once(words, together):
+    options, folder = given(words), together / str(EQUAL.index(words))
+    parts = [[tuple(row) for row in torch.load(folder / f"rows-{rank}.pt", weights_only=True)] for rank in range(2)]
+    n_batches = 12 * options.get("accumulate", 1)
+    rows = [tuple(row) for batch, _ in zip(batches(7), range(n_batches)) for row in batch.src.tolist()]
+    assert collections.Counter(parts[0] + parts[1]) == collections.Counter(rows)
+    sizes = [len(part) for part in parts]
+    assert min(sizes) > 0 and sizes[0] != sizes[1], "the parts should differ in size, and some be empty"
+
+
+def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
+    "With dropout: the random numbers of both processes have to come back, too."
+    done = torchrun(TRAINING, tmp_path, *"dropout=.1 kill=8 every=4 + dropout=.1".split(), restarts=1)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "ConnectionError: another process of this training is lost" in done.stderr
+    assert "exitcode: -9" in done.stderr and (tmp_path / "0" / "killed").exists()
+    assert difference(tmp_path / "0", tmp_path / "1") == 0  # the second one was not killed
+    assert losses(tmp_path / "0") == losses(tmp_path / "1") and len(losses(tmp_path / "1")) == 12
+
+
+def test_what_one_is_told_all_do(tmp_path):
+    "A signal that comes to one process stops all of them after the same step, saved."
+    done = torchrun(TRAINING, tmp_path, "stop=7")
+    assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
+    assert [path.name for path in (tmp_path / "0" / "checkpoints").glob("step-*")] == ["step-00000007"]
+
+
+def test_the_command_in_two_processes_speaks_once(tmp_path):
+    words = ["copy-task", "--steps", 30, "--heldout", 50, "--device", "cpu", "--out"]
+    done = torchrun("-m", "annotated_transformer", "--shard", *words, tmp_path / "two")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
+    alone = subprocess.run([sys.executable, "-m", "annotated_transformer", *map(str, words), tmp_path / "one"], capture_output=True, text=True, cwd=ROOT)
+    assert alone.returncode == 0, alone.stderr
+    assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}
+    assert losses(tmp_path / "two")[:2] == pytest.approx(losses(tmp_path / "one")[:2], rel=.01)
+
+
+def test_alone_nothing_changes():
+    assert (n_processes(), process_rank()) == (1, 0)
+    tensor = torch.ones(2)
+    assert average_over_processes(tensor) is tensor and tensor.tolist() == [1, 1]
+    assert any_process() == [] and any_process(0, "x") == [False, True] and gather_values(None) == [None]
+    with joined_processes():
+        assert n_processes() == 1
