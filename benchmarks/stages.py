@@ -118,6 +118,12 @@ def step_time(context: Context, **settings) -> dict:
     return row
 
 
+def layer_costs(context: Context, **settings) -> dict:
+    "Time and memory of the layers of Table 1."
+    from layers import compare
+    return compare(device=context.device, **settings)
+
+
 def decoding_speed(context: Context, compiled: bool, batch: int, beam: int, length: int, rounds: int, **changes) -> dict:
     "Tokens a second of all sides, and what share of the measured memory rate they reach."
     from decoding import compare, prepare
@@ -215,6 +221,9 @@ STAGES = (
     Stage("training_step", "a training step against `nn.Transformer`, eager and compiled", tuple(
         Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
         for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))
+    )),
+    Stage("layers", "time and memory of the layers of Table 1, against length and width", (
+        Job("one head", layer_costs, 0.7, dict(rounds=9), dict(rounds=1, lengths=(64, 128, 256, 512), widths=(16, 32, 64))),
     )),
     Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(
         Job(f"batch {batch}, beam {beam}{', compiled' if compiled else ''}", decoding_speed, 2.0 if compiled else 1.2,

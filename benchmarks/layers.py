@@ -1,0 +1,97 @@
+"""Time and memory of the layers that Table 1 compares, against length and width.
+
+    python benchmarks/layers.py [--device cuda] [--rounds 9]
+
+One sequence, one head, nothing but the layer's own work: no projections. All layers take turns, and medians are kept. Memory is what a layer holds
+at the same time beyond its inputs, forward only, and forward and backward together. Writes results/layers_DEVICE.json, which chapter 71 shows.
+"""
+import statistics
+from functools import partial
+
+import torch
+from machine import Results, arguments, rounded, seconds
+from torch import nn
+
+from annotated_transformer.attention import fused_attention, reference_attention
+from annotated_transformer.tiled_attention import peak_bytes, restricted_attention, tiled_attention
+
+LENGTHS, WIDTH = [256, 512, 1024, 2048, 4096, 8192], 128
+WIDTHS, LENGTH = [64, 128, 256, 512, 1024], 1024
+RADIUS, KERNEL = 64, 3
+
+
+class Recurrent(nn.Module):
+    "The simplest: one state, one step for each token."
+
+    def __init__(self, width: int, device: str):
+        super().__init__()
+        self.rnn = nn.RNN(width, width, batch_first=True, device=device)
+
+    def forward(self, x): return self.rnn(x)[0]
+
+
+def layers(width: int, device: str) -> dict:
+    "name -> a function of a sequence, (1, n, width) -> the same shape"
+    def attention(attend):
+        def layer(x):
+            heads = x[:, None]  # one; without this axis PyTorch has no fused kernel
+            return attend(heads, heads, heads)[:, 0]
+        return layer
+    convolution = nn.Conv1d(width, width, KERNEL, padding="same", device=device)
+    return {
+        "self-attention, by the formula": attention(reference_attention),
+        "self-attention, in tiles": attention(tiled_attention),
+        "self-attention, fused": attention(fused_attention),
+        "self-attention, restricted": attention(partial(restricted_attention, radius=RADIUS)),
+        "recurrent": Recurrent(width, device),
+        "convolutional": lambda x: convolution(x.mT).mT,
+    }
+
+
+def memory(layer, x, train: bool, device: str) -> int:
+    "Bytes held at the same time, beyond the input."
+    def work():
+        with torch.set_grad_enabled(train):
+            y = layer(x.detach().requires_grad_(train))
+            if train: y.sum().backward()
+    if device == "cpu": return peak_bytes(work)
+    work()
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    work()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def measure(length: int, width: int, device: str, rounds: int) -> dict:
+    "name of a layer -> milliseconds of a forward pass, and bytes"
+    torch.manual_seed(0)
+    x, found = torch.randn(1, length, width, device=device), layers(width, device)
+    times = {name: [] for name in found}
+    with torch.no_grad():
+        for number in range(rounds + 1):
+            for name, layer in found.items():
+                spent = seconds(partial(layer, x), device)
+                if number: times[name].append(1000 * spent)  # the first one warms up
+    return {
+        name: dict(milliseconds=rounded(statistics.median(times[name])), forward_bytes=memory(layer, x, False, device), training_bytes=memory(layer, x, True, device))
+        for name, layer in found.items()
+    }
+
+
+def compare(device: str, rounds: int, lengths=tuple(LENGTHS), widths=tuple(WIDTHS)) -> dict:
+    "All layers at all lengths, and at all widths."
+    return dict(
+        settings=dict(width=WIDTH, length=LENGTH, radius=RADIUS, kernel=KERNEL, rounds=rounds),
+        by_length=[dict(length=n, layers=measure(n, WIDTH, device, rounds)) for n in lengths],
+        by_width=[dict(width=d, layers=measure(LENGTH, d, device, rounds)) for d in widths],
+    )
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    results = Results(f"layers_{options.device}", options)
+    print("written to", results.save(**compare(options.device, options.rounds)))
