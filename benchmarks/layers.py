@@ -64,34 +64,35 @@ def memory(layer, x, train: bool, device: str) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def measure(length: int, width: int, device: str, rounds: int) -> dict:
-    "name of a layer -> milliseconds of a forward pass, and bytes"
+def compare(device: str, rounds: int, lengths=tuple(LENGTHS), widths=tuple(WIDTHS)) -> dict:
+    "All layers at all lengths, and at all widths. Rounds are outermost: a machine that slows down does so for all."
     torch.manual_seed(0)
-    x, found = torch.randn(1, length, width, device=device), layers(width, device)
-    times = {name: [] for name in found}
+    sizes = [*((n, WIDTH) for n in lengths), *((LENGTH, d) for d in widths)]
+    sides = [(torch.randn(1, n, d, device=device), layers(d, device)) for n, d in sizes]
+    times = [{name: [] for name in found} for _, found in sides]
     with torch.no_grad():
         for number in range(rounds + 1):
-            for name, layer in found.items():
-                spent = seconds(partial(layer, x), device)
-                if number: times[name].append(1000 * spent)  # the first one warms up
-    return {
-        name: dict(milliseconds=rounded(statistics.median(times[name])), forward_bytes=memory(layer, x, False, device), training_bytes=memory(layer, x, True, device))
-        for name, layer in found.items()
-    }
-
-
-def compare(device: str, rounds: int, lengths=tuple(LENGTHS), widths=tuple(WIDTHS)) -> dict:
-    "All layers at all lengths, and at all widths."
+            for (x, found), spent in zip(sides, times):
+                for name, layer in found.items():
+                    once = 1000 * seconds(partial(layer, x), device)
+                    if number: spent[name].append(once)  # the first round warms up
+    rows = [
+        {
+            name: dict(milliseconds=rounded(statistics.median(spent[name])), forward_bytes=memory(layer, x, False, device), training_bytes=memory(layer, x, True, device))
+            for name, layer in found.items()
+        }
+        for (x, found), spent in zip(sides, times)
+    ]
     return dict(
         settings=dict(width=WIDTH, length=LENGTH, radius=RADIUS, kernel=KERNEL, rounds=rounds),
-        by_length=[dict(length=n, layers=measure(n, WIDTH, device, rounds)) for n in lengths],
-        by_width=[dict(width=d, layers=measure(LENGTH, d, device, rounds)) for d in widths],
+        by_length=[dict(length=n, layers=row) for n, row in zip(lengths, rows)],
+        by_width=[dict(width=d, layers=row) for d, row in zip(widths, rows[len(lengths):])],
     )
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     results = Results(f"layers_{options.device}", options)
     print("written to", results.save(**compare(options.device, options.rounds)))
