@@ -66,7 +66,8 @@ def tiled_attention(
     total, output = torch.zeros_like(highest), value.new_zeros(1)
     for these in (slice(start, start + tile) for start in range(0, n_keys, tile)):
         scores = scaled_dot_product_scores(query, key[..., these, :])
-        hidden = None if mask is None else ~mask.expand(*mask.shape[:-1], n_keys)[..., these]
+        hidden = None if mask is None else ~mask.expand(*mask.shape[:-1],
+                                                        n_keys)[..., these]
         if mask is not None: scores = scores.masked_fill(hidden, tiny.min)
         new = torch.maximum(highest, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()

@@ -203,8 +203,9 @@ SMALL = dict(d_model=32, d_ff=64, n_heads=2, n_layers=2, vocab_size=40) # a base
 AGAIN = [(task, seed) for seed in (1, 2) for task in ("copy", "reverse", "sort")]
 
 STAGES = (
-    Stage("device", "the two ceilings: a large copy, and a bfloat16 product", (
+    Stage("device", "the two ceilings: a large copy, and a bfloat16 product; the layers of Table 1", (
         Job("ceilings", measure_device, 0.3, dict(copied=2**31, size=8192, rounds=20), dict(copied=2**24, size=256, rounds=3)),
+        Job("layers", layer_costs, 0.7, dict(rounds=9), dict(rounds=1, lengths=(64, 128, 256, 512), widths=(16, 32, 64))),
     )),
     Stage("copy_task", "the copy task at the paper's size, to exact copies", (
         Job("copy, post-norm", copy_run, 4.5, dict(preset="base", recipe="post-norm", eval_every=500), SHORT),
@@ -221,9 +222,6 @@ STAGES = (
     Stage("training_step", "a training step against `nn.Transformer`, eager and compiled", tuple(
         Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
         for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))
-    )),
-    Stage("layers", "time and memory of the layers of Table 1, against length and width", (
-        Job("one head", layer_costs, 0.7, dict(rounds=9), dict(rounds=1, lengths=(64, 128, 256, 512), widths=(16, 32, 64))),
     )),
     Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(
         Job(f"batch {batch}, beam {beam}{', compiled' if compiled else ''}", decoding_speed, 2.0 if compiled else 1.2,
