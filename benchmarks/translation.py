@@ -1,6 +1,6 @@
 """The translator of chapter 42: one run to its end for each seed.
 
-    python benchmarks/translation.py [--corpus numbers] [--seeds 0,1,2] [--device cuda]
+    python benchmarks/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
     python benchmarks/translation.py --corpus multi30k --source en --target de --data-dir FOLDER
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
@@ -63,12 +63,15 @@ if __name__ == "__main__":
     parser.add_argument("--data-dir", help="a local copy of the corpus")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
+    parser.add_argument("--untied", action="store_true", help="matrices of their own for source, target and output")
     options = parser.parse_args()
-    name = f"translation_{options.corpus}_{options.source}-{options.target}{'_lower' * options.lowercase}_{options.device}"
+    kind = "_lower" * options.lowercase + "_untied" * options.untied
+    name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
-            options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, data_dir=options.data_dir, seed=seed)
+            options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,
+            data_dir=options.data_dir, seed=seed)
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
         result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=False)
         runs.append(summary(result))
