@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
 
 TRAINING = ROOT / "tests" / "training_together.py"
-EQUAL = ["", "accumulate=2 tie=1", "shard=1", "shard=1 accumulate=2 tie=1"]
+EQUAL = ["", "accumulate=2 tie=1 unused=1", "shard=1", "shard=1 accumulate=2 tie=1 unused=1"]
 
 
 def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subprocess.CompletedProcess:
@@ -91,10 +91,9 @@ def test_the_command_in_two_processes_speaks_once(tmp_path):
     done = torchrun("-m", "annotated_transformer", "--shard", *words, tmp_path / "two")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
-    alone = subprocess.run([sys.executable, "-m", "annotated_transformer", *map(str, words), tmp_path / "one"], capture_output=True, text=True, cwd=ROOT)
-    assert alone.returncode == 0, alone.stderr
-    assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}
-    assert losses(tmp_path / "two")[:2] == pytest.approx(losses(tmp_path / "one")[:2], rel=.01)
+    files = {"attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors"}
+    assert {path.name for path in (tmp_path / "two").iterdir()} == files
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["two"]
 
 
 def test_alone_nothing_changes():

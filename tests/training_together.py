@@ -18,7 +18,7 @@ from annotated_transformer.processes import is_shard, joined_processes, n_proces
 from annotated_transformer.training import TrainConfig, evaluate, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
-OPTIONS = dict(steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False)
+OPTIONS = dict(steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False)
 
 
 def batches(rows: int):
@@ -36,6 +36,9 @@ def run(folder: Path, **given):
     torch.manual_seed(100 * process_rank())  # the first process's weights are those that count
     model = Transformer(TransformerConfig.preset(
         "tiny", vocab_size=13, d_model=16, d_ff=32, dropout=options["dropout"], tie_weights=options["tie"])).double()
+
+    if options["unused"]:
+        model.unused = torch.nn.Linear(3, 3).double()  # as BERT's pooler is, in pre-training
 
     def loss(runner, batch, smoothing):
         seen.extend(batch.src.tolist())
