@@ -40,7 +40,7 @@ from .transformer import Transformer
 
 # %% auto #0
 __all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
-           'main', 'option_error', 'make_folder', 'say_how_to_go_on', 'said_in_words', 'run_experiment',
+           'main', 'option_error', 'make_folder', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
            'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
            'answer_lines', 'decode', 'train_translation', 'translate']
 
@@ -110,9 +110,9 @@ def say_how_to_go_on(folder:Path, # of the result
     raise typer.Exit(status)
 
 @contextmanager
-def said_in_words(folder:Path, # of the result
+def explain_failures(folder:Path, # of the result
                  ) -> Iterator[None]:
-    "A run in one process or in several, and in words what kept it from its end."
+    "Join the processes of a run, and say in words what kept it from its end."
     other = False # of several processes, the first one speaks
     try:
         with joined_processes(SHARD.get()):
@@ -142,7 +142,7 @@ def run_experiment(
 ):
     "Configure, run, save, report: what every training command does."
     given = {name: value for name, value in options.items() if value is not None}
-    with said_in_words(folder):
+    with explain_failures(folder):
         config = config_class.preset(preset, **given)
         pick_device(device)
         if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)

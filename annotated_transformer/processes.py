@@ -23,7 +23,7 @@ from .config import argument_error
 # %% auto #0
 __all__ = ['SHARD', 'MEETINGS', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes', 'any_process',
            'gather_values', 'on_first_process', 'spread_model', 'spread_weights', 'collect_weights', 'is_shard',
-           'cut_like', 'whole_state', 'spread_state', 'random_states', 'set_random_states']
+           'cut_like', 'without_shards', 'spread_state', 'random_states', 'set_random_states']
 
 # %% ../nbs/72_processes.ipynb #who-is-here-code
 SHARD = ContextVar('shard', default=False) # are weights divided among the processes?
@@ -125,7 +125,7 @@ def spread_weights(model:nn.Module, # whole; that of the first process counts
                   ):
     "Give each process its shards of a model's weights."
     for whole, shard in zip(model.parameters(), runner.parameters()):
-        if shard is not whole and is_shard(shard): shard.copy_(cut_like(shard, whole))
+        if is_shard(shard): shard.copy_(cut_like(shard, whole))
 
 @torch.no_grad()
 def collect_weights(runner:nn.Module, # from `spread_model`
@@ -149,14 +149,14 @@ def cut_like(shard:Tensor, # of which each process has a part
     from torch.distributed.tensor import distribute_tensor
     return distribute_tensor(whole.to(shard.device), shard.device_mesh, shard.placements)
 
-def whole_state(state, # of an optimizer: dicts, lists, values
-               ): # the same without shards
-    "What can be saved. All processes have to call it."
-    if isinstance(state, dict): return {k: whole_state(v) for k, v in state.items()}
-    if isinstance(state, list): return [whole_state(value) for value in state]
-    return state.full_tensor() if is_shard(state) else state
+def without_shards(value, # a tensor, or dicts and lists of them and of other values
+                  ): # the same with whole tensors
+    "What can be saved, or looked at. All processes have to call it."
+    if isinstance(value, dict): return {k: without_shards(v) for k, v in value.items()}
+    if isinstance(value, list): return [without_shards(one) for one in value]
+    return value.full_tensor() if is_shard(value) else value
 
-def spread_state(state:dict, # from `whole_state`, changed in place
+def spread_state(state:dict, # from `without_shards`, changed in place
                  optimizer:torch.optim.Optimizer, # that will load it
                 ) -> dict: # the same, divided where the optimizer's parameters are
     "Give each process its shards of Adam's averages."

@@ -61,14 +61,14 @@ def tiled_attention(
 ) -> Tensor: # *batch Q Dv
     "Equation 1, key by key, with an online softmax. Source: Milakov and Gimelshein 2018."
     check_sizes(tile=tile)
-    n_keys, tiny = key.shape[-2], torch.finfo(query.dtype)
-    highest = query.new_full((*query.shape[:-1], 1), tiny.min) # of the scores so far
+    n_keys, limits = key.shape[-2], torch.finfo(query.dtype)
+    highest = query.new_full((*query.shape[:-1], 1), limits.min) # of the scores so far
     total, output = torch.zeros_like(highest), value.new_zeros(1)
     for these in (slice(start, start + tile) for start in range(0, n_keys, tile)):
         scores = scaled_dot_product_scores(query, key[..., these, :])
         hidden = None if mask is None else ~mask.expand(*mask.shape[:-1],
                                                         n_keys)[..., these]
-        if mask is not None: scores = scores.masked_fill(hidden, tiny.min)
+        if mask is not None: scores = scores.masked_fill(hidden, limits.min)
         new = torch.maximum(highest, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()
         if mask is not None: weights = weights.masked_fill(hidden, 0.)
@@ -76,7 +76,7 @@ def tiled_attention(
         total = total*shrink + weights.sum(-1, keepdim=True)
         output = output*shrink + F.dropout(weights, dropout) @ value[..., these, :]
         highest = new
-    return output / total.clamp(min=tiny.tiny) # 0 where all is masked
+    return output / total.clamp(min=limits.tiny) # 0 where all is masked
 
 # %% ../nbs/71_tiled_attention.ipynb #restricted-attention
 def restricted_attention(
@@ -88,7 +88,7 @@ def restricted_attention(
     "Self-attention to at most `2*radius + 1` places. Source: section 4, Table 1."
     check_sizes(radius=radius)
     n, more = query.shape[-2], -query.shape[-2] % radius # places that fill the last block
-    def blocks(x, around): # *batch blocks 'around' D; with a block of zeros at either side
+    def blocks(x, around): # *batch blocks places D; so many places more at either side
         x = F.pad(x, (0, 0, around, more + around))
         return x.unfold(-2, radius + 2*around, radius).mT
     place = torch.arange(n + more, device=query.device)

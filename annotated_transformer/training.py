@@ -28,7 +28,7 @@ from .optimizer import (
 from .processes import (
     any_process, average_over_processes, collect_weights, gather_values, n_processes,
     on_first_process, process_rank, random_states, set_random_states, spread_model,
-    spread_state, spread_weights, whole_state)
+    spread_state, spread_weights, without_shards)
 
 # %% auto #0
 __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'History',
@@ -131,7 +131,7 @@ def train_step(model:nn.Module, # in training mode
             loss = loss_fn(model, part, config.label_smoothing) * (n/n_tokens)
         loss.backward()
         total += loss.detach()
-    norm = whole_state(clip_gradients(model.parameters(), config.max_grad_norm))
+    norm = without_shards(clip_gradients(model.parameters(), config.max_grad_norm))
     optimizer.step()
     return average_over_processes(total), norm
 
@@ -301,7 +301,7 @@ class TrainingState:
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
         collect_weights(self.runner, self.model) # which are saved beside it
-        return dict(optimizer=whole_state(self.optimizer.state_dict()),
+        return dict(optimizer=without_shards(self.optimizer.state_dict()),
                     history=asdict(self.history), config=self.config.to_dict(),
                     random=random_states(next(self.model.parameters()).device))
 

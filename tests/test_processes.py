@@ -1,10 +1,10 @@
 "Several processes that train together: the same steps as one, nothing twice, nothing lost. torchrun starts them on this machine, over gloo."
 
-import collections
 import csv
 import os
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -58,32 +58,51 @@ def test_two_processes_end_where_one_ends(words, together, tmp_path):
     assert losses(folder)[-1] < losses(folder)[0]
 
 
+def rows(folder: Path) -> list[list]:
+    "The sources that each of two processes has computed with, one list each."
+    return [[tuple(row) for row in torch.load(folder / f"rows-{rank}.pt", weights_only=True)] for rank in range(2)]
+
+
+def parts(first: int, last: int) -> list[list]:
+    "Those that they should have, in the steps from one to another."
+    chosen = list(islice(batches(7), first - 1, last))
+    return [[tuple(row) for batch in chosen for row in batch.src[rank::2].tolist()] for rank in range(2)]
+
+
 @pytest.mark.parametrize("words", EQUAL)
 def test_each_row_is_computed_with_once(words, together):
-    options, folder = given(words), together / str(EQUAL.index(words))
-    parts = [[tuple(row) for row in torch.load(folder / f"rows-{rank}.pt", weights_only=True)] for rank in range(2)]
-    n_batches = 12 * options.get("accumulate", 1)
-    rows = [tuple(row) for batch, _ in zip(batches(7), range(n_batches)) for row in batch.src.tolist()]
-    assert collections.Counter(parts[0] + parts[1]) == collections.Counter(rows)
-    sizes = [len(part) for part in parts]
-    assert min(sizes) > 0 and sizes[0] != sizes[1], "the parts should differ in size, and some be empty"
+    found, expected = rows(together / str(EQUAL.index(words))), parts(1, 12 * given(words).get("accumulate", 1))
+    assert found == expected
+    assert len(found[0]) != len(found[1]), "the parts should differ in size"
+    assert [len(part) for part in parts(4, 4)] == [1, 0], "and one of them should have no rows"
 
 
 def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
-    "With dropout: the random numbers of both processes have to come back, too."
-    done = torchrun(TRAINING, tmp_path, *"dropout=.1 kill=8 every=4 + dropout=.1".split(), restarts=1)
+    "With copies and with shards, and with dropout: the random numbers of both processes have to come back, too."
+    killed, whole = "dropout=.1 every=4 kill=8", "dropout=.1"
+    trainings = [killed, killed + " shard=1", whole, whole + " shard=1"]
+    done = torchrun(TRAINING, tmp_path, *" + ".join(trainings).split(), restarts=2)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "ConnectionError: another process of this training is lost" in done.stderr
-    assert "exitcode: -9" in done.stderr and (tmp_path / "0" / "killed").exists()
-    assert difference(tmp_path / "0", tmp_path / "1") == 0  # the second one was not killed
-    assert losses(tmp_path / "0") == losses(tmp_path / "1") and len(losses(tmp_path / "1")) == 12
+    assert done.stderr.count("exitcode: -9") == 2, done.stderr[-3000:]
+    for cut, uncut in (("0", "2"), ("1", "3")):
+        assert (tmp_path / cut / "killed").exists()
+        assert rows(tmp_path / cut) == parts(5, 12), "it went on from step 4"
+        assert rows(tmp_path / uncut) == parts(1, 12)
+        assert difference(tmp_path / cut, tmp_path / uncut) == 0
+        assert losses(tmp_path / cut) == losses(tmp_path / uncut) and len(losses(tmp_path / cut)) == 12
 
 
-def test_what_one_is_told_all_do(tmp_path):
-    "A signal that comes to one process stops all of them after the same step, saved."
-    done = torchrun(TRAINING, tmp_path, "stop=7")
+def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
+    "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
+    done = torchrun(TRAINING, tmp_path, "stop=7", "shard=1")
     assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
     assert [path.name for path in (tmp_path / "0" / "checkpoints").glob("step-*")] == ["step-00000007"]
+    (tmp_path / "alone").mkdir()
+    run(tmp_path / "0")
+    run(tmp_path / "alone")
+    assert difference(tmp_path / "0", tmp_path / "alone") < 1e-6
+    assert losses(tmp_path / "0") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
 
 def test_the_command_in_two_processes_speaks_once(tmp_path):

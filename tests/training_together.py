@@ -32,7 +32,6 @@ def batches(rows: int):
 def run(folder: Path, **given):
     "Train, and write down what happened."
     options, seen = OPTIONS | given, []
-    torch.set_num_threads(1)
     torch.manual_seed(100 * process_rank())  # the first process's weights are those that count
     model = Transformer(TransformerConfig.preset(
         "tiny", vocab_size=13, d_model=16, d_ff=32, dropout=options["dropout"], tie_weights=options["tie"])).double()
@@ -61,7 +60,8 @@ def run(folder: Path, **given):
     history = train(model, watched(), config, lambda model: evaluate(model, held_out), checkpoints, loss, progress=False)
     on_first_process(write_model, model, folder)
     on_first_process(history.save, folder / "history.csv")
-    torch.save(seen, folder / f"rows-{process_rank()}.pt")
+    if seen:  # a run that was at its end before a restart has nothing to do
+        torch.save(seen, folder / f"rows-{process_rank()}.pt")
 
 
 def value(name: str, text: str):
