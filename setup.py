@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 _parser = ConfigParser(delimiters=["="])
 _parser.read("settings.ini", encoding="utf-8")
 cfg = _parser["DEFAULT"]
-extras = {name: cfg[f"{name}_requirements"].split() for name in ("dev", "docs", "hub", "images", "translation", "notebooks")}
+extras = {name: cfg[f"{name}_requirements"].split() for name in ("dev", "docs", "hub", "images", "translation", "tensorboard", "notebooks")}
 
 setup(
     name=cfg["lib_name"],

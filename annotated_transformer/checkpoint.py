@@ -12,16 +12,16 @@ import re
 import shutil
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from .config import (
-    argument_error, check_memory, check_sizes, uncompiled)
+    argument_error, check_memory, check_sizes, import_extra, uncompiled)
 from .folders import read_folder, write_folder
-from .processes import on_first_process
+from .processes import on_first_process, process_rank
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
@@ -153,18 +153,21 @@ class Checkpoints:
     every_steps: int = 0 # between two of them; 0: by time alone
     keep: int = 2 # the newest ones
     keep_evaluated: int = 0 # of the last evaluations, whose weights stay beside the best
+    tensorboard: bool = False # also write the history for TensorBoard, as it grows
     saved: float = field(default_factory=time.monotonic) # when it was done last, seconds
+    writer: object = None # a `SummaryWriter`, once there is something to write
 
     def __post_init__(self):
         self.folder = Path(self.folder)
         check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
+        if self.tensorboard: # find out now, not after the first steps
+            import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
 
     def part(self, name:str): # of one of several trainings
         "The checkpoints of a training inside a larger run."
-        return Checkpoints(self.folder/name, self.every_minutes, self.every_steps,
-                           self.keep, self.keep_evaluated)
+        return replace(self, folder=self.folder/name, writer=None)
 
     def steps(self) -> list: # of ints, the newest first
         "The steps after which something was saved."
@@ -214,6 +217,17 @@ class Checkpoints:
             model.load_state_dict(tensors, strict=False)
             return True
         return False
+
+    def log_row(self, row:dict): # of the history: numbers by name, and their step
+        "Show it in TensorBoard, if that is wanted: `tensorboard --logdir FOLDER`."
+        if not self.tensorboard or process_rank(): return
+        if self.writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+            # a run that goes on takes back what was written after its checkpoint
+            self.writer = SummaryWriter(self.folder/'tensorboard', purge_step=row['step'])
+        for name in row.keys() - {'step'}:
+            self.writer.add_scalar(name, row[name], row['step'])
+        self.writer.flush()
 
     def evaluated(self) -> dict: # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."

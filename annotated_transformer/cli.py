@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -39,8 +40,8 @@ from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'program', 'Stopped',
-           'main', 'option_error', 'make_folder', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
+__all__ = ['app', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out',
+           'program', 'Stopped', 'main', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
            'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
            'answer_lines', 'decode', 'train_translation', 'translate']
 
@@ -48,14 +49,19 @@ __all__ = ['app', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes',
 app = typer.Typer(no_args_is_help=True, add_completion=False,
                   pretty_exceptions_enable=False, rich_markup_mode=None)
 
+TENSORBOARD = ContextVar('tensorboard', default=False) # are curves written for it?
+
 @app.callback()
 def program(
     shard:Annotated[bool, typer.Option('--shard',
         help='Under torchrun: divide the weights among the processes (FSDP).')]=False,
+    tensorboard:Annotated[bool, typer.Option('--tensorboard',
+        help='Write the curves of a training for TensorBoard while it runs.')]=False,
 ):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
     SHARD.set(shard)
+    TENSORBOARD.set(tensorboard)
 
 class Stopped(KeyboardInterrupt):
     "SIGTERM or SIGHUP came while nothing was being trained."
@@ -90,16 +96,6 @@ def option_error(error:Exception, # from the library
     return typer.BadParameter(f'{OPTIONS.get(name, name)}{got}{rest}')
 
 # %% ../nbs/93_cli.ipynb #prepare
-def make_folder(folder:Path, # for what will be written
-                option:str='out', # that named it
-               ) -> Path: # the same, now there
-    "Make the folder before any work is done. Raises `ValueError` where that is impossible."
-    try: folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise argument_error(option, str(folder),
-                             f'a folder that can be made ({error.strerror})') from error
-    return folder
-
 def say_how_to_go_on(folder:Path, # of the result
                      what:str, # has happened
                      status:int, # of the program, when it ends
@@ -111,7 +107,7 @@ def say_how_to_go_on(folder:Path, # of the result
 
 @contextmanager
 def explain_failures(folder:Path, # of the result
-                 ) -> Iterator[None]:
+                    ) -> Iterator[None]:
     "Join the processes of a run, and say in words what kept it from its end."
     other = False # of several processes, the first one speaks
     try:
@@ -148,7 +144,8 @@ def run_experiment(
         if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
         # no bar in a file or pipe
         result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
-                              minutes, device=device, progress=sys.stderr.isatty())
+                              minutes, TENSORBOARD.get(), device=device,
+                              progress=sys.stderr.isatty())
         reports = process_rank() == 0
     if not reports: return
     typer.echo(format_report(result, experiment.format_example))
@@ -301,7 +298,10 @@ def check_page(path:Path, # of a page that is to be written
         raise argument_error('--attention', str(path), 'a file ending in .html')
     if path.resolve().parent == Path(model).resolve():
         raise argument_error('--attention', str(path), 'a file outside the model\'s folder')
-    make_folder(path.parent, '--attention')
+    try: path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argument_error('--attention', str(path.parent),
+                             f'a folder that can be made ({error.strerror})') from error
 
 def answer_lines(answers:Hypotheses, # of one source, N of them
                 ) -> list: # of text

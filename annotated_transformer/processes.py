@@ -142,10 +142,11 @@ def is_shard(tensor) -> bool: # or any value
     from torch.distributed.tensor import DTensor
     return isinstance(tensor, DTensor)
 
-def cut_like(shard:Tensor, # of which each process has a part
+def cut_like(shard:Tensor, # of which each process may have a part
              whole:Tensor, # of its size
             ) -> Tensor: # divided in the same way
-    "Everybody's part of a tensor, from the first process."
+    "Everybody's part of a tensor, from the first process; all, if nothing is divided."
+    if not is_shard(shard): return whole
     from torch.distributed.tensor import distribute_tensor
     return distribute_tensor(whole.to(shard.device), shard.device_mesh, shard.placements)
 

@@ -24,11 +24,11 @@ from .config import (Config, argument_error,
 from .loss import (
     count_correct, cross_entropy, padding_of, perplexity, sequence_loss)
 from .optimizer import (
-    SCHEDULES, build_optimizer, clip_gradients, set_learning_rate)
+    SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
 from .processes import (
-    any_process, average_over_processes, collect_weights, gather_values, n_processes,
-    on_first_process, process_rank, random_states, set_random_states, spread_model,
-    spread_state, spread_weights, without_shards)
+    any_process, average_over_processes, collect_weights, cut_like, gather_values,
+    n_processes, on_first_process, process_rank, random_states, set_random_states,
+    spread_model, spread_state, spread_weights, without_shards)
 
 # %% auto #0
 __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'History',
@@ -49,6 +49,7 @@ class TrainConfig(Config):
     max_grad_norm: float = 1.0 # common norm of all gradients at the most
     weight_decay: float = 0.0 # on matrices only
     grad_accum_steps: int = 1 # batches per update
+    ema_decay: float = 0.0 # of the weights' moving average, per step; 0: there is none
     eval_every: int = 0 # steps between evaluations; 0 means only at the end
     patience: int = 0 # evaluations without a lower loss that end the run; 0: none do
     log_every: int = 10 # steps between rows of the history
@@ -74,7 +75,8 @@ def check_train_config(config:TrainConfig, # to be checked
     "Refuse numbers and words that cannot train anything, with a `ValueError`."
     check_sizes(**{n: getattr(config, n)
                    for n in ('steps', 'warmup_steps', 'grad_accum_steps', 'log_every')})
-    check_probabilities(label_smoothing=config.label_smoothing)
+    check_probabilities(label_smoothing=config.label_smoothing,
+                        ema_decay=config.ema_decay)
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
@@ -287,21 +289,34 @@ class TrainingState:
     history: History # its steps say which batches were used
     config: TrainConfig # of the run
     runner: nn.Module # what is trained: the model, or what processes share of it
+    average: WeightAverage|None = None # of the runner's weights
+
+    def log(self, loss:Tensor, gradient_norm:Tensor, bar, checkpoints): # of the last step
+        "Note and show how it goes."
+        self.history.log_step(float(loss), float(gradient_norm),
+                              self.config.learning_rate(self.history.steps))
+        bar.set_postfix(loss=f'{float(loss):.4f}')
+        if checkpoints: checkpoints.log_row(self.history.rows[-1])
 
     def evaluate(self, eval_fn:Callable, checkpoints) -> float: # seconds that it took
         "Measure, write it down, and keep the weights that were measured."
         start = time.perf_counter()
-        collect_weights(self.runner, self.model)
-        scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same numbers
-        if self.config.patience and 'loss' not in scores:
-            raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
-        self.history.record(self.history.steps, **{f'eval_{k}': scores[k] for k in scores})
-        if checkpoints: on_first_process(checkpoints.save_evaluated, self)
+        with self.average.in_place() if self.average else nullcontext():
+            collect_weights(self.runner, self.model)
+            scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same ones
+            if self.config.patience and 'loss' not in scores:
+                raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
+            self.history.record(self.history.steps,
+                                **{f'eval_{k}': scores[k] for k in scores})
+            if checkpoints:
+                checkpoints.log_row(self.history.rows[-1])
+                on_first_process(checkpoints.save_evaluated, self)
         return time.perf_counter() - start
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
         collect_weights(self.runner, self.model) # which are saved beside it
         return dict(optimizer=without_shards(self.optimizer.state_dict()),
+                    average=without_shards(self.average.means) if self.average else [],
                     history=asdict(self.history), config=self.config.to_dict(),
                     random=random_states(next(self.model.parameters()).device))
 
@@ -312,7 +327,14 @@ class TrainingState:
                 raise argument_error(name, value, f'{before!r}, as in the run before')
         self.optimizer.load_state_dict(spread_state(state['optimizer'], self.optimizer))
         vars(self.history).update(state['history'])
+        if self.average: self.load_average(state['average'])
         set_random_states(state['random'], next(self.model.parameters()).device)
+
+    @torch.no_grad()
+    def load_average(self, means:list): # of whole tensors
+        "Go on with a moving average; each process with its shards."
+        for mean, whole in zip(self.average.means, means): mean.copy_(cut_like(mean, whole))
+        self.average.steps = self.history.steps # one update after each
 
 # %% ../nbs/13_training.ipynb #train-steps
 def train_steps(state:TrainingState, # as it is at the beginning
@@ -331,15 +353,14 @@ def train_steps(state:TrainingState, # as it is at the beginning
         if history.has_stalled(config.patience): break
         set_learning_rate(state.optimizer, config.learning_rate(step))
         loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
+        if state.average: state.average.update()
         history.count_step(step, group, time.perf_counter() - started)
         recent.append((step, group, loss, norm))
         due = checkpoints and checkpoints.is_due(step, config.steps)
         stop, save = any_process(stopped, checkpoints and (stopped or due))
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
-        if config.is_due(step, config.log_every):
-            history.log_step(float(loss), float(norm), config.learning_rate(step))
-            bar.set_postfix(loss=f'{float(loss):.4f}')
+        if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
         if eval_fn and config.is_due(step, config.eval_every):
             started += state.evaluate(eval_fn, checkpoints)
         if save: checkpoints.save(state)
@@ -359,13 +380,16 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
     torch.manual_seed(config.seed + process_rank()) # others fall out in each process
     runner = spread_model(model) # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
-    state = TrainingState(model, optimizer, History(), config, runner)
+    decay = config.ema_decay
+    average = WeightAverage(runner.parameters(), decay) if decay else None
+    state = TrainingState(model, optimizer, History(), config, runner, average)
     if checkpoints and checkpoints.load(state): spread_weights(model, runner)
     try:
         with progress_bar(config.steps, progress, state.history.steps) as bar:
             with stop_signals() as stopped:
                 number = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar,
                                      stopped)
+        if average: average.swap() # what was measured is what stays
         collect_weights(runner, model)
         if number: raise Interrupted(number, state.history)
     except NotFinite as error:

@@ -83,3 +83,20 @@ def test_results_are_not_written_among_the_pictures(pictures):
         done = run("vit", "--data", pictures, "--steps", "1", "--device", "cpu", "--out", out)
         assert done.returncode == 2 and b"expected a folder outside of" in done.stderr, done.stderr
     assert sorted(os.listdir(pictures)) == before
+
+
+def test_curves_are_written_for_tensorboard(tmp_path):
+    "For each of BERT's trainings; and whoever has no TensorBoard is told before anything is trained."
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    words = ["--tensorboard", "bert", "--steps", "20", "--heldout", "20", "--device", "cpu", "--out", tmp_path / "bert"]
+    done = run(*words)
+    assert done.returncode == 0, done.stderr.decode()
+    folders = sorted((tmp_path / "bert").rglob("tensorboard"))
+    assert len(folders) > 1 and folders[-1].parent.name == "pretraining"
+    last = [events.EventAccumulator(str(folder)).Reload().Scalars("loss")[-1] for folder in folders]
+    assert last[-1].step == 20 and all(event.step > 0 and event.value > 0 for event in last)
+    (tmp_path / "tensorboard.py").write_text("raise ImportError('not here')\n")
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {COMMAND}"
+    done = run("--tensorboard", "copy-task", "--out", tmp_path / "copy", way=("-c", start))
+    assert done.returncode == 2 and b"annotated-transformer[tensorboard]" in done.stderr, done.stderr
+    assert not (tmp_path / "copy").exists() and not (tmp_path / "copy.checkpoints").exists()

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
 
 TRAINING = ROOT / "tests" / "training_together.py"
-EQUAL = ["", "accumulate=2 tie=1 unused=1", "shard=1", "shard=1 accumulate=2 tie=1 unused=1"]
+EQUAL = ["", "accumulate=2 tie=1 unused=1 ema=.5", "shard=1", "shard=1 accumulate=2 tie=1 unused=1 ema=.5"]
 
 
 def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subprocess.CompletedProcess:
@@ -25,7 +25,7 @@ def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subpr
 
 
 def given(words: str) -> dict:
-    return {name: type(OPTIONS[name])(int(value)) for name, _, value in (word.partition("=") for word in words.split())}
+    return {name: type(OPTIONS[name])(float(value)) for name, _, value in (word.partition("=") for word in words.split())}
 
 
 def difference(one: Path, other: Path) -> float:
@@ -79,7 +79,7 @@ def test_each_row_is_computed_with_once(words, together):
 
 def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
     "With copies and with shards, and with dropout: the random numbers of both processes have to come back, too."
-    killed, whole = "dropout=.1 every=4 kill=8", "dropout=.1"
+    killed, whole = "dropout=.1 ema=.5 every=4 kill=8", "dropout=.1 ema=.5"
     trainings = [killed, killed + " shard=1", whole, whole + " shard=1"]
     done = torchrun(TRAINING, tmp_path, *" + ".join(trainings).split(), restarts=2)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -95,12 +95,12 @@ def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
 
 def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
-    done = torchrun(TRAINING, tmp_path, "stop=7", "shard=1")
+    done = torchrun(TRAINING, tmp_path, "stop=7", "shard=1", "ema=.5")
     assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
     assert [path.name for path in (tmp_path / "0" / "checkpoints").glob("step-*")] == ["step-00000007"]
     (tmp_path / "alone").mkdir()
-    run(tmp_path / "0")
-    run(tmp_path / "alone")
+    run(tmp_path / "0", ema=0.5)
+    run(tmp_path / "alone", ema=0.5)
     assert difference(tmp_path / "0", tmp_path / "alone") < 1e-6
     assert losses(tmp_path / "0") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 

@@ -18,7 +18,9 @@ from annotated_transformer.processes import is_shard, joined_processes, n_proces
 from annotated_transformer.training import TrainConfig, evaluate, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
-OPTIONS = dict(steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False)
+OPTIONS = dict(
+    steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False, ema=0.0
+)
 
 
 def batches(rows: int):
@@ -54,7 +56,8 @@ def run(folder: Path, **given):
                 os.kill(os.getpid(), signal.SIGTERM)
             yield batch
 
-    config = TrainConfig(steps=options["steps"], grad_accum_steps=options["accumulate"], warmup_steps=4, log_every=1, eval_every=6, precision="float32")
+    config = TrainConfig(steps=options["steps"], grad_accum_steps=options["accumulate"], ema_decay=options["ema"],
+                         warmup_steps=4, log_every=1, eval_every=6, precision="float32")
     held_out = list(islice(batch_pairs(synthetic_pairs(held_out=True), 8), 2))
     checkpoints = Checkpoints(folder / "checkpoints", every_steps=options["every"] or 10**9, keep_evaluated=1)
     history = train(model, watched(), config, lambda model: evaluate(model, held_out), checkpoints, loss, progress=False)

@@ -145,6 +145,7 @@ def save_result(result:ExperimentResult, # of any experiment
                 folder, # made if it is not there, replaced if this library wrote it
                 plot:Callable|None=None, # (result) -> dict: name of a picture -> picture
                 overwrite:bool=False, # also a folder with other files in it
+                logs:dict|None=None, # name -> folder that is to be kept in it
                ) -> Path: # the folder
     "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
     with write_folder(folder, overwrite) as new:
@@ -153,6 +154,7 @@ def save_result(result:ExperimentResult, # of any experiment
         (new/'metrics.json').write_text(metrics, encoding='utf-8')
         result.history.save(new/'history.csv')
         draw(result, plot, new)
+        for name, log in (logs or {}).items(): shutil.copytree(log, new/name)
     return Path(folder)
 
 # %% ../../nbs/92_experiments.experiment.ipynb #run-and-save
@@ -217,19 +219,23 @@ def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `Experimen
                  resume:bool=False, # go on with a run that was cut off
                  overwrite:bool=False, # whatever the folder holds, and an unfinished run
                  every_minutes:float=5.0, # between two checkpoints
+                 tensorboard:bool=False, # write the history for TensorBoard as it grows
                  **options, # of `run`
                 ) -> ExperimentResult:
     "Run an experiment so that nothing is lost when it is cut off, and save its result."
     folder = check_replaceable(folder, overwrite)
     check_replaceable(beside(folder, '.interrupted')) # which may be written or removed
     with nullcontext() if process_rank() else lock_folder(folder):
-        checkpoints = Checkpoints(beside(folder, '.checkpoints'), every_minutes)
+        checkpoints = Checkpoints(beside(folder, '.checkpoints'), every_minutes,
+                                  tensorboard=tensorboard)
         on_first_process(begin_or_resume, config, checkpoints.folder, resume, overwrite)
         try: result = run(config, checkpoints=checkpoints, **options)
         except KeyboardInterrupt:
             on_first_process(keep_interrupted, checkpoints.folder, folder)
             raise
-        on_first_process(save_result, result, folder, plot, overwrite)
+        logs = {str(log.relative_to(checkpoints.folder)): log
+                for log in checkpoints.folder.rglob('tensorboard')}
+        on_first_process(save_result, result, folder, plot, overwrite, logs)
         for done in ('.checkpoints', '.interrupted'): # errors are ignored
             on_first_process(shutil.rmtree, beside(folder, done), True)
     return result
