@@ -17,6 +17,8 @@ __all__ = ['TokenEmbedding', 'check_ids', 'LMHead']
 # %% ../nbs/06_embeddings.ipynb #tokenembedding
 class TokenEmbedding(nn.Module):
     "Ids to vectors, and vectors back to logits, through one matrix. Source: section 3.4."
+    bias = None # on the logits; `LMHead` has one
+
     def __init__(self,
             vocab_size:int, # V
             d_model:int, # D
@@ -62,6 +64,9 @@ class LMHead(nn.Module):
         self.embedding = embedding
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight)))
 
+    @property
+    def weight(self) -> Tensor: return self.embedding.weight # V D
+
     def logits(self, hidden:Tensor, # *batch D
               ) -> Tensor: # *batch V
-        return F.linear(hidden, self.embedding.weight, self.bias)
+        return F.linear(hidden, self.weight, self.bias)

@@ -133,8 +133,7 @@ def layer_caches(layers:nn.ModuleList, # of a stack
 # %% ../nbs/08_transformer.ipynb #stackconfig
 @dataclass(frozen=True)
 class StackConfig(Config):
-    """The sizes and kinds of a stack of layers. Source: section 3; the defaults are the
-    base model."""
+    "Sizes and kinds of a stack of layers. Source: section 3; by default the base model."
     d_model: int = 512 # D
     d_ff: int = 2048 # F, hidden width of the feed-forward networks
     n_heads: int = 8 # H
@@ -154,8 +153,7 @@ class StackConfig(Config):
 # %% ../nbs/08_transformer.ipynb #transformerconfig
 @dataclass(frozen=True)
 class TransformerConfig(StackConfig):
-    """The architecture of one model. Source: section 3 and Table 3; the defaults are the
-    base model."""
+    "The architecture of one model. Source: section 3, Table 3; by default the base model."
     vocab_size: int = 37000 # V, of the source, and of the target unless given
     tgt_vocab_size: int|None = None # tokens of the target; None means one joint vocabulary
     positions: str = 'sinusoidal' # see `POSITIONS`
@@ -279,8 +277,10 @@ class EncoderDecoder(nn.Module):
     "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`."
     def forward(self, src:Tensor, # B S, source ids, or what else `encode` takes
                 tgt:Tensor, # B T, target ids, shifted right: they begin with BOS
-               ) -> Tensor: # B T V
-        return self.logits(self.decode(tgt, *self.encode(src)))
+                return_hidden:bool=False, # what logits are made from, for a loss in chunks
+               ) -> Tensor: # B T V; B T D if hidden
+        hidden = self.decode(tgt, *self.encode(src))
+        return hidden if return_hidden else self.logits(hidden)
 
     def decode(self, tgt, memory, memory_mask=None): # B T, B S D, B 1 1 S -> B T D
         mask = target_mask(tgt, self.config.pad_id)

@@ -13,13 +13,14 @@ import torch
 from annotated_transformer.checkpoint import Checkpoints, write_model
 from annotated_transformer.data import Batch, batch_pairs
 from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.loss import sequence_loss
+from annotated_transformer.loss import chunked_sequence_loss, sequence_loss
 from annotated_transformer.processes import is_shard, joined_processes, n_processes, on_first_process, process_rank
 from annotated_transformer.training import TrainConfig, evaluate, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 OPTIONS = dict(
-    steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False, ema=0.0
+    steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False, ema=0.0,
+    chunked=False
 )
 
 
@@ -44,7 +45,7 @@ def run(folder: Path, **given):
     def loss(runner, batch, smoothing):
         seen.extend(batch.src.tolist())
         assert n_processes() == 1 or is_shard(next(runner.parameters())) == options["shard"]
-        return sequence_loss(runner, batch, smoothing)
+        return (chunked_sequence_loss if options["chunked"] else sequence_loss)(runner, batch, smoothing)
 
     def watched():
         for number, batch in enumerate(batches(options["rows"]), 1):

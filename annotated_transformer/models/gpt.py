@@ -68,15 +68,20 @@ class GPT(nn.Module):
     def forward(self,
             ids:Tensor, # B T
             cache:DecoderCache|None=None, # of the tokens before them; None: these are all
-        ) -> Tensor: # B T V, logits of what follows each of them
-        return self.logits(self.hidden(ids, cache))
+            return_hidden:bool=False, # what logits are made from, for a loss in chunks
+        ) -> Tensor: # B T V, logits of what follows each of them; B T D if hidden
+        hidden = self.hidden(ids, cache)
+        return hidden if return_hidden else self.logits(hidden)
 
     def hidden(self, ids, cache=None): # B T -> B T D
         positions, mask = None, causal_mask(ids.shape[1], device=ids.device)
         if cache is not None: positions, mask = cache.advance(ids.shape[1])
         return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
-    def logits(self, hidden): return self.embed.embedding.logits(hidden) # B T D -> B T V
+    @property
+    def output(self): return self.embed.embedding # makes logits, too
+
+    def logits(self, hidden): return self.output.logits(hidden) # B T D -> B T V
 
     @torch.inference_mode()
     # -> B V, cache
