@@ -111,11 +111,17 @@ def run_cells(context: Context, notebook: str) -> dict:
 
 def step_time(context: Context, **settings) -> dict:
     "A training step of all sides, and what share of the measured bfloat16 rate ours reach."
-    from training_step import compare
+    from training import compare
     row = compare(device=context.device, **settings)
     if best := context.ceilings.get("bf16_tflops"):
         row["share_of_bf16_rate"] = {name: rounded(row["flops"] / (ms / 1000) / (best * 1e12)) for name, ms in row["milliseconds"].items()}
     return row
+
+
+def ladder(context: Context, **sizes) -> dict:
+    "What each change of a training step is worth."
+    from ladder import climb
+    return climb(context.device, report=lambda row: None, **sizes)
 
 
 def layer_costs(context: Context, **settings) -> dict:
@@ -219,9 +225,11 @@ STAGES = (
         Job(path.stem, partial(run_cells, notebook=path.name), 0.7)
         for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb")) if flagged_cells(path, "cuda")
     )),
-    Stage("training_step", "a training step against `nn.Transformer`, eager and compiled", tuple(
-        Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
-        for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))
+    Stage("training", "a training step against `nn.Transformer` and others, eager and compiled; what makes it fast", (
+        *(Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
+          for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))),
+        Job("ladder", ladder, 3.0, dict(rounds=3, model="base", vocab_size=37_000, max_tokens=25_000, n_batches=12),
+            dict(rounds=1, model="tiny", vocab_size=100, max_tokens=200, n_batches=2)),
     )),
     Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(
         Job(f"batch {batch}, beam {beam}{', compiled' if compiled else ''}", decoding_speed, 2.0 if compiled else 1.2,

@@ -16,7 +16,8 @@ from itertools import islice
 import torch
 import transformers
 from machine import Results, arguments, rounded, seconds
-from training_step import Side, TorchTransformer
+from peers import TorchTransformer
+from training import Side
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import batch_pairs

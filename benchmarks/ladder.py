@@ -1,0 +1,179 @@
+"""From the plainest training step to the fastest: what each change is worth on this machine.
+
+    python benchmarks/ladder.py [--device cuda] [--rounds 3]
+
+Sentences of random words, as long as those of Multi30k, and a model of its size; on a GPU, the paper's base model and its 25,000 tokens a step. On
+each rung the best so far and the same with one change take turns on the same sentences, each with a model and an optimizer of its own. A change
+that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 73 shows.
+"""
+import random
+import statistics
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from machine import Results, arguments, rounded, seconds
+from torch._dynamo.utils import counters
+
+from annotated_transformer.attention import fused_attention, reference_attention
+from annotated_transformer.data import Batch, batch_by_tokens, padding_fraction
+from annotated_transformer.loss import chunked_sequence_loss, reference_cross_entropy, sequence_loss
+from annotated_transformer.multi_head_attention import MultiHeadAttention
+from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
+from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.training import TrainConfig, train_step
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+SIZES = {"cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),
+         "cuda": dict(model="base", vocab_size=37_000, max_tokens=25_000, n_batches=12)}
+SMOOTHING, SEED = 0.1, 0
+MEAN_LOG, SPREAD, RATIO_SPREAD, SHORTEST, LONGEST = 2.6, 0.33, 0.18, 3, 50 # of the lengths in Multi30k, in pieces of words
+
+
+@dataclass(frozen=True)
+class Setup:
+    "How a step is taken. The defaults are the plainest."
+    attention: str = "formula"
+    loss: str = "formula"
+    optimizer: str = "a loop"
+    batches: str = "in any order"
+    memory: str = "pageable" # that batches are copied to a GPU from
+    precision: str = "float32"
+    compiled: bool = False
+
+
+# what is said of it, what it changes, where it makes sense
+RUNGS = [
+    ("fused attention", dict(attention="fused"), ("cpu", "cuda")),
+    ("PyTorch's cross-entropy", dict(loss="kernel"), ("cpu", "cuda")),
+    ("fused Adam", dict(optimizer="fused"), ("cpu", "cuda")),
+    ("batches of similar length", dict(batches="by tokens"), ("cpu", "cuda")),
+    ("cross-entropy in chunks", dict(loss="chunks"), ("cpu", "cuda")),
+    ("bfloat16", dict(precision="bfloat16"), ("cpu", "cuda")),
+    ("pinned memory", dict(memory="pinned"), ("cuda",)),
+    ("compiled", dict(compiled=True), ("cpu", "cuda")),
+]
+
+
+def draw_pairs(count: int, vocab_size: int) -> list:
+    "Pairs of sentences of random words."
+    draw = random.Random(SEED)
+    def words(length: float) -> list: return [draw.randrange(3, vocab_size) for _ in range(max(SHORTEST, min(LONGEST, round(length))))]
+    pairs = []
+    for _ in range(count):
+        length = draw.lognormvariate(MEAN_LOG, SPREAD)
+        pairs.append((words(length), words(length * draw.lognormvariate(0, RATIO_SPREAD))))
+    return pairs
+
+
+def make_batches(pairs: list, setup: Setup, max_tokens: int) -> list[Batch]:
+    "As many batches in either way, of the same pairs."
+    groups = list(batch_by_tokens(pairs, max_tokens, SEED))
+    if setup.batches != "by tokens": groups = [pairs[start::len(groups)] for start in range(len(groups))]
+    batches = [Batch.from_pairs(group) for group in groups]
+    if setup.memory != "pinned": return batches
+    return [Batch(*(ids.pin_memory() for ids in (b.src, b.tgt_in, b.tgt_out)), b.special) for b in batches]
+
+
+def formula_loss(model, batch: Batch, smoothing: float):
+    return reference_cross_entropy(model(*batch.inputs), batch.targets, smoothing, batch.pad_id)
+
+
+class Climber:
+    "A model that is trained in one of the ways."
+
+    def __init__(self, setup: Setup, device: str, pairs: list, model: str, vocab_size: int, max_tokens: int):
+        torch.manual_seed(SEED)
+        self.setup, self.device = setup, device
+        self.model = Transformer(TransformerConfig.preset(model, vocab_size=vocab_size)).to(device).train()
+        for module in self.model.modules():
+            if isinstance(module, MultiHeadAttention): module.attention_fn = fused_attention if setup.attention == "fused" else reference_attention
+        plain_adam = partial(torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False)
+        self.optimizer = build_optimizer(self.model) if setup.optimizer == "fused" else plain_adam(self.model.parameters())
+        self.runner = torch.compile(self.model) if setup.compiled else self.model
+        self.loss_fn = dict(formula=formula_loss, kernel=sequence_loss, chunks=chunked_sequence_loss)[setup.loss]
+        self.config = TrainConfig(precision=setup.precision, label_smoothing=SMOOTHING)
+        self.batches = make_batches(pairs, setup, max_tokens)
+        self.losses = []
+
+    def step(self, batch: Batch): return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[0]
+
+    def run(self):
+        "All batches once."
+        self.losses = [self.step(batch) for batch in self.batches]
+
+    def memory(self) -> int | None:
+        "The most bytes that a step holds at one time beyond weights and Adam's averages; None where nobody can count it."
+        largest = max(self.batches, key=lambda batch: batch.tgt_out.numel())
+        if self.device == "cpu": return None if self.setup.compiled else peak_bytes(lambda: self.step(largest))
+        torch.cuda.synchronize()
+        self.optimizer.zero_grad(set_to_none=True)
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        self.step(largest)
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+
+
+def take_turns(sides: list[Climber], rounds: int, device: str) -> list[list[float]]:
+    "Seconds of each pass of each side; one before them, in which graphs are compiled, is not counted."
+    times = [[] for _ in sides]
+    for turn in range(1 + rounds):
+        for side, spent in list(zip(sides, times))[:: 1 if turn % 2 else -1]:
+            once = seconds(side.run, device)
+            if turn: spent.append(once)
+    return times
+
+
+def compare(before: Setup, after: Setup, device: str, rounds: int, pairs: list, n_tokens: int, **sizes) -> dict:
+    "One change: speed without and with it, in turns."
+    counters.clear()
+    sides = [Climber(setup, device, pairs, **sizes) for setup in (before, after)]
+    old, new = take_turns(sides, rounds, device)
+    ratios = [a / b for a, b in zip(old, new)]
+    low, middle, high = statistics.quantiles(ratios, n=4) if rounds > 1 else 3 * ratios
+    return dict(
+        tokens_per_second=[round(n_tokens / statistics.median(times)) for times in (old, new)],
+        ratio=rounded(statistics.median(ratios)), quartiles=[rounded(low), rounded(high)],
+        step_mb=[bytes and rounded(bytes / 1e6) for bytes in (side.memory() for side in sides)],
+        padding=[rounded(padding_fraction(side.batches)) for side in sides],
+        last_loss=[rounded(float(side.losses[-1])) for side in sides],
+        graphs=counters["stats"]["unique_graphs"],
+    )
+
+
+def climb(device: str, rounds: int, model: str, vocab_size: int, max_tokens: int, n_batches: int, report=print) -> dict:
+    "All rungs, and the last against the first."
+    sizes = dict(model=model, vocab_size=vocab_size, max_tokens=max_tokens)
+    pairs = draw_pairs(n_batches * max_tokens // 16, vocab_size)
+    n_tokens = sum(len(target) + 1 for _, target in pairs)
+    plainest = best = Setup()
+    rows = []
+    for name, change, devices in RUNGS:
+        if device not in devices: continue
+        tried = replace(best, **change)
+        row = dict(name=name, **compare(best, tried, device, rounds, pairs, n_tokens, **sizes))
+        row["kept"] = row["ratio"] > 1
+        if row["kept"]: best = tried
+        rows.append(row)
+        report(row)
+    whole = dict(name="all that was kept", **compare(plainest, best, device, rounds, pairs, n_tokens, **sizes))
+    report(whole)
+    return dict(sizes=sizes | dict(pairs=len(pairs), tokens=n_tokens, smoothing=SMOOTHING, rounds=rounds), rows=rows, whole=whole, setup=vars(best))
+
+
+def show(row: dict):
+    (old, new), (low, high) = row["tokens_per_second"], row["quartiles"]
+    print(f"{row['name']:28}{old:9,} -> {new:9,} tokens/s   x {row['ratio']:.2f} ({low:.2f} to {high:.2f})   MB {row['step_mb']}", flush=True)
+
+
+def main(options):
+    results = Results(f"ladder_{options.device}", options)
+    found = climb(options.device, options.rounds, **SIZES[options.device], report=show)
+    print("written to", results.save(**found))
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="measured passes of each side")
+    main(parser.parse_args())
