@@ -1,6 +1,6 @@
 """From the plainest training step to the fastest: what each change is worth on this machine.
 
-    python benchmarks/ladder.py [--device cuda] [--rounds 3]
+    python benchmarks/ladder.py [--device cuda] [--rounds 7]
 
 Sentences of random words, as long as those of Multi30k, and a model of its size; on a GPU, the paper's base model and its 25,000 tokens a step. On
 each rung the best so far and the same with one change take turns on the same sentences, each with a model and an optimizer of its own. A change
@@ -153,7 +153,7 @@ def climb(device: str, rounds: int, model: str, vocab_size: int, max_tokens: int
         if device not in devices: continue
         tried = replace(best, **change)
         row = dict(name=name, **compare(best, tried, device, rounds, pairs, n_tokens, **sizes))
-        row["kept"] = row["ratio"] > 1
+        row["kept"] = row["quartiles"][1] >= 1
         if row["kept"]: best = tried
         rows.append(row)
         report(row)
@@ -175,5 +175,5 @@ def main(options):
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="measured passes of each side")
+    parser.add_argument("--rounds", type=int, default=7, help="measured passes of each side")
     main(parser.parse_args())
