@@ -167,7 +167,7 @@ class Checkpoints:
 
     def part(self, name:str): # of one of several trainings
         "The checkpoints of a training inside a larger run."
-        return replace(self, folder=self.folder/name, writer=None)
+        return replace(self, folder=self.folder/name, saved=time.monotonic(), writer=None)
 
     def steps(self) -> list: # of ints, the newest first
         "The steps after which something was saved."
@@ -213,7 +213,10 @@ class Checkpoints:
                 continue
             model = uncompiled(state.model)
             check_fit(model, tensors)
-            state.load_state_dict(saved)
+            try: state.load_state_dict(saved)
+            except KeyError as error:
+                raise ValueError(f'{self.path(step)} is of another version of this '
+                                 f'library: it has no {error}') from error
             model.load_state_dict(tensors, strict=False)
             return True
         return False
@@ -221,13 +224,23 @@ class Checkpoints:
     def log_row(self, row:dict): # of the history: numbers by name, and their step
         "Show it in TensorBoard, if that is wanted: `tensorboard --logdir FOLDER`."
         if not self.tensorboard or process_rank(): return
-        if self.writer is None:
-            from torch.utils.tensorboard import SummaryWriter
-            # a run that goes on takes back what was written after its checkpoint
-            self.writer = SummaryWriter(self.folder/'tensorboard', purge_step=row['step'])
-        for name in row.keys() - {'step'}:
-            self.writer.add_scalar(name, row[name], row['step'])
-        self.writer.flush()
+        from torch.utils.tensorboard import SummaryWriter
+        try: # a run that goes on takes back what was written after its checkpoint
+            self.writer = self.writer or SummaryWriter(self.folder/'tensorboard',
+                                                       purge_step=row['step'])
+            for name in row.keys() - {'step'}:
+                self.writer.add_scalar(name, row[name], row['step'])
+            self.writer.flush()
+        except OSError as error:
+            warnings.warn(f'no more curves for TensorBoard: {error}')
+            self.tensorboard = False
+
+    def close(self):
+        "Let go of the file of curves; whoever trains again begins another one."
+        writer, self.writer = self.writer, None
+        try:
+            if writer: writer.close()
+        except OSError: pass # said before
 
     def evaluated(self) -> dict: # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."

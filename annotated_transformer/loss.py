@@ -9,6 +9,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from .config import (
@@ -173,12 +174,15 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             sums[1] += gradient.T @ hidden[part]
             if bias is not None: sums[2] += gradient.sum(0)
             del gradient # before there is the next one
-        ctx.save_for_backward(*(s.to(x.dtype) for s, x in zip(sums, leaves)))
+        ctx.types = [x.dtype for x in leaves]
+        ctx.save_for_backward(*sums)
         return total
 
     @staticmethod
+    @once_differentiable # the saved gradients are numbers, with no way back through them
     def backward(ctx, gradient): # of the loss, a scalar
-        found = [gradient.to(saved.dtype)*saved for saved in ctx.saved_tensors]
+        found = [(gradient*saved).to(dtype)
+                 for saved, dtype in zip(ctx.saved_tensors, ctx.types)]
         return *found, *[None]*(7 - len(found))
 
 def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from

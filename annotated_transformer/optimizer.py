@@ -102,24 +102,25 @@ class WeightAverage:
                 ):
         check_probabilities(decay=decay)
         self.parameters, self.decay, self.steps = list(parameters), decay, 0
-        self.means = [p.detach().clone() for p in self.parameters]
+        # at least in single precision: small changes of bfloat16 numbers round to nothing
+        self.means = [p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
+                      for p in self.parameters]
 
     @torch.no_grad()
     def update(self): # after each step of the optimizer
         self.steps += 1
         share = max(1 - self.decay, 1/self.steps) # of the newest; first, a plain mean
-        for mean, p in zip(self.means, self.parameters): mean.lerp_(p, share)
+        for mean, p in zip(self.means, self.parameters): mean.lerp_(p.to(mean.dtype), share)
 
     @torch.no_grad()
-    def swap(self): # twice: as it was
-        "Put the means where the weights are, and the weights where the means were."
-        for mean, p in zip(self.means, self.parameters):
-            trained = p.clone()
-            p.copy_(mean); mean.copy_(trained)
+    def put_in(self, tensors:list|None=None): # for the weights; None: the means
+        "Give the model other weights: the averaged ones."
+        for p, tensor in zip(self.parameters, tensors or self.means): p.copy_(tensor)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
         "The model has the averaged weights, while the block lasts."
-        self.swap()
+        trained = [p.detach().clone() for p in self.parameters]
+        self.put_in()
         try: yield
-        finally: self.swap()
+        finally: self.put_in(trained)

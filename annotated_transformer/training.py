@@ -322,8 +322,9 @@ class TrainingState:
 
     def load_state_dict(self, state:dict): # as from `state_dict`
         "Go back to it. Raises `ValueError` if the run had another configuration."
+        saved = type(self.config)().to_dict() | state['config'] # options may be new
         for name, value in self.config.to_dict().items():
-            if (before := state['config'].get(name)) != value:
+            if (before := saved[name]) != value:
                 raise argument_error(name, value, f'{before!r}, as in the run before')
         self.optimizer.load_state_dict(spread_state(state['optimizer'], self.optimizer))
         vars(self.history).update(state['history'])
@@ -380,20 +381,20 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
     torch.manual_seed(config.seed + process_rank()) # others fall out in each process
     runner = spread_model(model) # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
-    decay = config.ema_decay
-    average = WeightAverage(runner.parameters(), decay) if decay else None
-    state = TrainingState(model, optimizer, History(), config, runner, average)
+    average = config.ema_decay and WeightAverage(runner.parameters(), config.ema_decay)
+    state = TrainingState(model, optimizer, History(), config, runner, average or None)
     if checkpoints and checkpoints.load(state): spread_weights(model, runner)
     try:
-        with progress_bar(config.steps, progress, state.history.steps) as bar:
-            with stop_signals() as stopped:
-                number = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar,
-                                     stopped)
-        if average: average.swap() # what was measured is what stays
+        with (progress_bar(config.steps, progress, state.history.steps) as bar,
+              stop_signals() as stopped):
+            stop = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar, stopped)
+        if average: average.put_in() # what was measured is what stays
         collect_weights(runner, model)
-        if number: raise Interrupted(number, state.history)
+        if stop: raise Interrupted(stop, state.history)
     except NotFinite as error:
         if checkpoints: on_first_process(checkpoints.save_failure, error)
         raise
-    finally: model.eval()
+    finally:
+        if checkpoints: checkpoints.close()
+        model.eval()
     return state.history

@@ -1,7 +1,9 @@
 """Encoder-decoders of other libraries, of the same sizes as ours, for comparisons: each takes (source ids, target ids) and gives logits.
 
-Layers that come without embeddings stand between ours: the same embeddings, positions and tied logits. All have biases in their projections, and
-dropout in the four places where `nn.Transformer` has it. Besides PyTorch and transformers they are installed for a comparison only:
+Layers that come without embeddings stand between ours: the same embeddings, positions and tied logits. Dropout is in the four places where
+`nn.Transformer` has it. What still differs: `nn.Transformer` has a norm more at the end of each stack; x-transformers has no biases in attention and in
+its norms; labml-nn has the norm before each sub-layer. None of it is a hundredth of the work; results note the number of parameters of each.
+Besides PyTorch and transformers they are installed for a comparison only:
 
     .venv/bin/python -m pip install --no-deps labml-nn "labml<0.5" labml-helpers x-transformers einops einx torch-einops-utils loguru
 """

@@ -228,7 +228,7 @@ STAGES = (
     Stage("training", "a training step against `nn.Transformer` and others, eager and compiled; what makes it fast", (
         *(Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
           for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))),
-        Job("ladder", ladder, 3.0, dict(rounds=3, model="base", vocab_size=37_000, max_tokens=25_000, n_batches=12),
+        Job("ladder", ladder, 5.0, dict(rounds=5, model="base", vocab_size=37_000, max_tokens=8000, n_batches=12),
             dict(rounds=1, model="tiny", vocab_size=100, max_tokens=200, n_batches=2)),
     )),
     Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(

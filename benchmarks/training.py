@@ -3,7 +3,7 @@
     python benchmarks/training.py [--device cuda] [--sizes tiny,base,big] [--rounds 15] [--compile]
 
 All sides that are installed (see peers.py) take turns in one process, on the same batch, with the same loss, optimizer and clipping. Ours has
-biases in its projections here, and dropout in all the places where `nn.Transformer` has it, so that both compute the same function. A ratio is the
+biases in its projections here, and dropout in all the places where `nn.Transformer` has it; what still differs is in peers.py. A ratio is the
 other's median over ours: above 1, ours is faster.
 """
 import statistics

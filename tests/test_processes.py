@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
 
 TRAINING = ROOT / "tests" / "training_together.py"
-EQUAL = ["", "accumulate=2 tie=1 unused=1 ema=.5 chunked=1", "shard=1", "shard=1 accumulate=2 tie=1 unused=1 ema=.5 chunked=1"]
+EQUAL = ["chunked=1", "accumulate=2 tie=1 unused=1 ema=.5 chunked=1", "shard=1 chunked=1", "shard=1 accumulate=2 tie=1 unused=1 ema=.5"]
 
 
 def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subprocess.CompletedProcess:

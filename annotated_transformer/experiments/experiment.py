@@ -171,16 +171,19 @@ def begin_or_resume(config:Config, # of the run
                    ):
     "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
     note = checkpoints/'experiment.json'
-    found = [path for path in checkpoints.glob('*') if path != note] # steps, kept batches
-    if found and not note.is_file():
+    content = [path for path in checkpoints.rglob('*') if path.is_file() and path != note]
+    found = [path for path in content if path.parent.name != 'tensorboard']
+    if content and not note.is_file():
         raise argument_error('folder', str(checkpoints), 'nothing of this name, or the '
                              'checkpoints of a run')
     if found and not resume and not overwrite:
         raise argument_error('folder', str(checkpoints), 'no unfinished run there; go on '
                              'with it by `resume`, or remove it by `overwrite`')
     if found and resume:
-        before = json.loads(note.read_text(encoding='utf-8'))
-        for name, value in json.loads(json.dumps(config.to_dict())).items():
+        now, usual = (json.loads(json.dumps(each.to_dict()))
+                      for each in (config, type(config)()))
+        before = usual | json.loads(note.read_text(encoding='utf-8')) # options may be new
+        for name, value in now.items():
             if before.get(name) != value:
                 raise argument_error(name, value, f'{before.get(name)!r}, as in the run '
                                      'that is to go on')
@@ -234,7 +237,7 @@ def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `Experimen
             on_first_process(keep_interrupted, checkpoints.folder, folder)
             raise
         logs = {str(log.relative_to(checkpoints.folder)): log
-                for log in checkpoints.folder.rglob('tensorboard')}
+                for log in checkpoints.folder.rglob('tensorboard') if tensorboard}
         on_first_process(save_result, result, folder, plot, overwrite, logs)
         for done in ('.checkpoints', '.interrupted'): # errors are ignored
             on_first_process(shutil.rmtree, beside(folder, done), True)

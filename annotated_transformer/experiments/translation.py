@@ -25,6 +25,7 @@ from ..decoding import generate_ids
 from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
+from ..loss import chunked_sequence_loss, sequence_loss
 from ..metrics import exact_match
 from ..processes import gather_values
 from ..search import beam_search, check_beam
@@ -179,6 +180,7 @@ class TranslationConfig(Config):
     warmup_steps: int = 200 # steps up to the peak
     schedule: str = 'linear' # see `SCHEDULES`
     label_smoothing: float = 0.0 # probability
+    chunked_loss: bool = False # no logits for all positions at once; for many tokens
     n_average: int = 5 # last epochs whose weights are averaged
     beam_size: int = 5 # hypotheses of the search
     length_penalty: float = 0.6 # alpha of the search
@@ -186,13 +188,13 @@ class TranslationConfig(Config):
     presets = {'numbers': {}, 'multi30k': dict(
         corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=4096,
         epochs=100, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
-        label_smoothing=0.1, n_average=10)}
+        label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
         check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
                     n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
-        check_flags(lowercase=self.lowercase)
+        check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
         check_beam(self.beam_size, self.length_penalty, None)
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
 
@@ -245,6 +247,7 @@ def run_translation(
                               keep_evaluated=config.n_average)
         history = train(model, epochs(train_ids, config.max_tokens, config.seed),
                         config.training(n_batches), measure, checkpoints,
+                        chunked_sequence_loss if config.chunked_loss else sequence_loss,
                         progress=progress)
         return evaluate_search(config, text, tokenizer, history,
                                search_steps(config, history, checkpoints, device))

@@ -1,0 +1,76 @@
+"""The language model of chapter 52 on the text that everybody trains on first: a million characters of Shakespeare.
+
+    python benchmarks/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
+
+The text is not part of this project; nanoGPT's `data/shakespeare_char` says where it is. The division is nanoGPT's: the first nine tenths are for
+training, the last tenth for validation, and the vocabulary is the characters. The loss is nats per character, by consecutive windows as long as the
+model's, in which the first characters have little before them (as nanoGPT measures), and by windows that overlap, so that each character
+but those of the first window is predicted from at least half a window. Trained are our settings, and sizes, steps and peak rate of nanoGPT's example for
+a CPU (2,000 steps of 12 windows of 64, learned positions), for which its README reports 1.88 after three minutes; its schedule is a cosine, ours is
+linear, and beta_2 is 0.99 there. Writes results/shakespeare_DEVICE.json.
+"""
+import hashlib
+from pathlib import Path
+
+import torch
+from machine import Results, arguments, rounded
+
+from annotated_transformer.config import SpecialTokens
+from annotated_transformer.data import EOS, LabelledBatch
+from annotated_transformer.datasets.python_reference import CharTokenizer, random_windows, sliding_windows
+from annotated_transformer.experiments.experiment import count_parameters
+from annotated_transformer.experiments.language_model import LanguageModelConfig
+from annotated_transformer.models.gpt import GPT
+from annotated_transformer.training import evaluate, train
+
+OURS = LanguageModelConfig.preset("tiny")
+SETTINGS = {"cpu": {"ours": (OURS, {}), "nanoGPT's": (OURS.replace(positions="learned", batch_size=12, steps=2000, lr=1e-3), dict(max_len=64))}}
+# six layers of width 384 and windows of 256, as in nanoGPT's run on a GPU
+LARGE = dict(d_model=384, d_ff=1536, n_heads=6, n_layers=6, max_len=256, dropout=0.2, attention_dropout=0.2)
+SETTINGS["cuda"] = {"ours": (OURS.replace(batch_size=64, steps=2000, lr=1e-3), LARGE),
+                    "nanoGPT's": (OURS.replace(positions="learned", batch_size=64, steps=5000, lr=1e-3), LARGE)}
+
+
+def consecutive_windows(ids: list, length: int, special: SpecialTokens, rows: int = 64) -> list:
+    "One after the other, without overlap: what nanoGPT draws at random."
+    starts = range(0, len(ids) - length, length)
+    windows = torch.tensor([ids[start:start + length + 1] for start in starts])
+    return [LabelledBatch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id) for part in windows.split(rows)]
+
+
+def run(text: str, config: LanguageModelConfig, changes: dict, device: str) -> dict:
+    "Train once, and measure in both ways."
+    cut = int(0.9 * len(text))
+    tokenizer = CharTokenizer.of([text])
+    training, held_out = ([*tokenizer.encode(part), EOS] for part in (text[:cut], text[cut:]))
+    torch.manual_seed(config.seed)
+    model = GPT(config.gpt(len(tokenizer)).replace(**changes)).to(device)
+    special, length = SpecialTokens.of(model), model.config.max_len
+    batches = random_windows([training], length, config.batch_size, config.seed, special)
+    history = train(model, batches, config.training(), progress=False)
+    return dict(
+        loss=rounded(evaluate(model, consecutive_windows(held_out[:-1], length, special))["loss"]),
+        loss_overlapping=rounded(evaluate(model, sliding_windows([held_out], length, special=special))["loss"]),
+        seed=config.seed, steps=history.steps, train_seconds=rounded(history.seconds), tokens_per_second=round(history.n_tokens / history.seconds),
+        parameters=count_parameters(model), config=config.to_dict() | dict(text="Shakespeare"), model=model.config.to_dict(),
+    )
+
+
+def main(options):
+    text = Path(options.text).read_text(encoding="utf-8")
+    results, runs = Results(f"shakespeare_{options.device}", options), []
+    about = dict(characters=len(text), sha256=hashlib.sha256(text.encode()).hexdigest())
+    for name, (config, changes) in SETTINGS[options.device].items():
+        for seed in map(int, options.seeds.split(",")):
+            runs.append(dict(settings=name, **run(text, config.replace(seed=seed, steps=options.steps or config.steps), changes, options.device)))
+            print({key: runs[-1][key] for key in ("settings", "seed", "loss", "loss_overlapping", "steps", "train_seconds")}, flush=True)
+            path = results.save(text=about, runs=runs)
+    print("written to", path)
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--text", required=True, help="the file, UTF-8")
+    parser.add_argument("--seeds", default="0,1,2", help="separated by commas")
+    parser.add_argument("--steps", type=int, default=0, help="of each run; 0: those of its settings")
+    main(parser.parse_args())
