@@ -148,6 +148,23 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
+def text_is_there(context: Context) -> bool:
+    "Whether Shakespeare lies beside Multi30k; a rehearsal reads something else."
+    return context.device == "cpu" or shakespeare_path().is_file()
+
+
+def shakespeare_path() -> Path:
+    from annotated_transformer.datasets.parallel_text import multi30k_folder
+    return multi30k_folder().parent / "shakespeare.txt"
+
+
+def shakespeare_run(context: Context, text: str = "", **changes) -> dict:
+    "Six layers of width 384 on a million characters, as nanoGPT's run on a GPU."
+    from shakespeare import LARGE, SETTINGS, run
+    config, sizes = SETTINGS["cuda"]["ours"][0], LARGE | changes.pop("sizes", {})
+    return run(Path(text or shakespeare_path()).read_text(encoding="utf-8"), config.replace(**changes), sizes, context.device)
+
+
 def bert_run(context: Context, preset: str, **changes) -> dict:
     from annotated_transformer.experiments.topic_classification import (
         TopicClassificationConfig, run_topic_classification)
@@ -239,6 +256,8 @@ STAGES = (
     )),
     Stage("family", "GPT, BERT, the captioner and ViT at their larger sizes", (
         Job("gpt", gpt_run, 2.5, dict(preset="small", steps=1000), dict(preset="tiny", text=str(ROOT / "README.md"), **FEW)),
+        Job("shakespeare", shakespeare_run, 3.5, {}, dict(text=str(ROOT / "README.md"), steps=2, batch_size=2, sizes=dict(n_layers=1, max_len=32)),
+            data_there=text_is_there),
         Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", finetune_steps=2, n_topics=2, n_labelled=4, **FEW)),
         Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
