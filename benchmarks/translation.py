@@ -62,6 +62,7 @@ if __name__ == "__main__":
     parser.add_argument("--target", default="de")
     parser.add_argument("--data-dir", help="a local copy of the corpus")
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--epochs", type=int, help="at the most; without it, those of the preset")
     parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
     parser.add_argument("--untied", action="store_true", help="matrices of their own for source, target and output")
     options = parser.parse_args()
@@ -71,7 +72,7 @@ if __name__ == "__main__":
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
             options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,
-            data_dir=options.data_dir, seed=seed)
+            data_dir=options.data_dir, seed=seed, **({"epochs": options.epochs} if options.epochs else {}))
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
         result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=False)
         runs.append(summary(result))
