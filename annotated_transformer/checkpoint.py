@@ -25,7 +25,7 @@ from .processes import on_first_process, process_rank
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
-           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'average_models']
+           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves', 'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3 # of model folders; it changes when names of parameters, options or files do
@@ -155,19 +155,17 @@ class Checkpoints:
     keep_evaluated: int = 0 # of the last evaluations, whose weights stay beside the best
     tensorboard: bool = False # also write the history for TensorBoard, as it grows
     saved: float = field(default_factory=time.monotonic) # when it was done last, seconds
-    writer: object = None # a `SummaryWriter`, once there is something to write
 
     def __post_init__(self):
         self.folder = Path(self.folder)
         check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
-        if self.tensorboard: # find out now, not after the first steps
-            import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
+        self.curves = Curves(self.folder/'tensorboard') if self.tensorboard else None
 
     def part(self, name:str): # of one of several trainings
         "The checkpoints of a training inside a larger run."
-        return replace(self, folder=self.folder/name, saved=time.monotonic(), writer=None)
+        return replace(self, folder=self.folder/name, saved=time.monotonic())
 
     def steps(self) -> list: # of ints, the newest first
         "The steps after which something was saved."
@@ -221,26 +219,12 @@ class Checkpoints:
             return True
         return False
 
-    def log_row(self, row:dict): # of the history: numbers by name, and their step
-        "Show it in TensorBoard, if that is wanted: `tensorboard --logdir FOLDER`."
-        if not self.tensorboard or process_rank(): return
-        from torch.utils.tensorboard import SummaryWriter
-        try: # a run that goes on takes back what was written after its checkpoint
-            self.writer = self.writer or SummaryWriter(self.folder/'tensorboard',
-                                                       purge_step=row['step'])
-            for name in row.keys() - {'step'}:
-                self.writer.add_scalar(name, row[name], row['step'])
-            self.writer.flush()
-        except OSError as error:
-            warnings.warn(f'no more curves for TensorBoard: {error}')
-            self.tensorboard = False
+    def log_row(self, row:dict): # the newest of the history
+        "Show it in TensorBoard, if that is wanted."
+        if self.curves and process_rank() == 0: self.curves.add(row)
 
-    def close(self):
-        "Let go of the file of curves; whoever trains again begins another one."
-        writer, self.writer = self.writer, None
-        try:
-            if writer: writer.close()
-        except OSError: pass # said before
+    def close(self): # when the training ends; another one may follow
+        if self.curves: self.curves.close()
 
     def evaluated(self) -> dict: # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."
@@ -280,6 +264,34 @@ def read_checkpoint(folder:Path, # of one checkpoint
     from safetensors.torch import load_file
     state = torch.load(folder/'training.pt', map_location='cpu', weights_only=True)
     return load_file(folder/WEIGHTS), state
+
+# %% ../nbs/14_checkpoint.ipynb #curves
+class Curves:
+    "The history of a training, written for TensorBoard as it grows."
+    def __init__(self, folder:Path): # for the files
+        # find out now, not after the first steps
+        import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
+        self.folder, self.writer, self.ended = folder, None, False
+
+    def add(self, row:dict): # of the history: numbers by name, and their step
+        "Write a row. Where that is impossible, warn once, and write no more."
+        from torch.utils.tensorboard import SummaryWriter
+        if self.ended: return
+        try: # from the first step on: what an earlier run has shown of it is taken back
+            self.writer = self.writer or SummaryWriter(self.folder, purge_step=row['step'])
+            for name in row.keys() - {'step'}:
+                self.writer.add_scalar(name, row[name], row['step'])
+            self.writer.flush()
+        except OSError as error:
+            warnings.warn(f'no more curves for TensorBoard: {error}')
+            self.ended = True
+
+    def close(self):
+        "Let go of the file; whoever trains again begins another one."
+        writer, self.writer = self.writer, None
+        try:
+            if writer: writer.close()
+        except OSError: pass # said before
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
 def average_models(folders:list, # of models that `save_model` or `Checkpoints` wrote

@@ -17,9 +17,9 @@ from .config import (
 from .data import Batch
 
 # %% auto #0
-__all__ = ['smoothed_targets', 'reference_cross_entropy', 'cross_entropy', 'smoothed_loss_floor', 'perplexity', 'count_correct',
-           'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient', 'ChunkedCrossEntropy',
-           'chunked_cross_entropy', 'chunked_sequence_loss']
+__all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
+           'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
+           'ChunkedCrossEntropy', 'chunked_cross_entropy', 'chunked_sequence_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -49,6 +49,14 @@ def reference_cross_entropy(logits:Tensor, # *batch V
     return -(wanted * F.log_softmax(logits, -1)).sum()
 
 # %% ../nbs/11_loss.ipynb #cross-entropy-3
+def check_targets(x:Tensor, # *batch of anything: logits, or what they are made from
+                  targets:Tensor, # *batch, ids
+                 ):
+    "Raise `ValueError` unless there is a target for each position."
+    if x.shape[:-1] != targets.shape:
+        raise argument_error('targets', tuple(targets.shape),
+                             f'{tuple(x.shape[:-1])}, a target for each position')
+
 def cross_entropy(logits:Tensor, # *batch V
                   targets:Tensor, # *batch, ids
                   smoothing:float=0.0, # epsilon, probability
@@ -56,9 +64,7 @@ def cross_entropy(logits:Tensor, # *batch V
                  ) -> Tensor: # scalar, nats, summed over positions
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
-    if logits.shape[:-1] != targets.shape:
-        raise argument_error('targets', tuple(targets.shape),
-                             f'{tuple(logits.shape[:-1])}, a target for each position')
+    check_targets(logits, targets)
     vocab_size = logits.shape[-1]
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
     if pad_id is not None:
@@ -195,9 +201,7 @@ def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
                          ) -> Tensor: # scalar, nats, summed over positions
     "`cross_entropy(F.linear(hidden, weight, bias), ...)` in little memory, for training."
     check_sizes(rows=rows)
-    if hidden.shape[:-1] != targets.shape:
-        raise argument_error('targets', tuple(targets.shape),
-                             f'{tuple(hidden.shape[:-1])}, a target for each position')
+    check_targets(hidden, targets)
     return ChunkedCrossEntropy.apply(hidden.flatten(0, -2), weight, bias, targets.flatten(),
                                      smoothing, pad_id, rows)
 

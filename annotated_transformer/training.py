@@ -75,8 +75,7 @@ def check_train_config(config:TrainConfig, # to be checked
     "Refuse numbers and words that cannot train anything, with a `ValueError`."
     check_sizes(**{n: getattr(config, n)
                    for n in ('steps', 'warmup_steps', 'grad_accum_steps', 'log_every')})
-    check_probabilities(label_smoothing=config.label_smoothing,
-                        ema_decay=config.ema_decay)
+    check_probabilities(label_smoothing=config.label_smoothing, ema_decay=config.ema_decay)
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
@@ -381,8 +380,9 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
     torch.manual_seed(config.seed + process_rank()) # others fall out in each process
     runner = spread_model(model) # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
-    average = config.ema_decay and WeightAverage(runner.parameters(), config.ema_decay)
-    state = TrainingState(model, optimizer, History(), config, runner, average or None)
+    average = None
+    if config.ema_decay: average = WeightAverage(runner.parameters(), config.ema_decay)
+    state = TrainingState(model, optimizer, History(), config, runner, average)
     if checkpoints and checkpoints.load(state): spread_weights(model, runner)
     try:
         with (progress_bar(config.steps, progress, state.history.steps) as bar,

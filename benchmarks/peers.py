@@ -91,7 +91,7 @@ class LabmlTransformer(BetweenOurEnds):
 
 
 class Marian(nn.Module):
-    "Hugging Face's Marian, with the weights of one of ours."
+    "Hugging Face's Marian, made from a model of ours."
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
