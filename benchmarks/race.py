@@ -21,7 +21,7 @@ RUNGS = { # what is new in it -> the whole recipe
 
 
 def table(stored: dict) -> str:
-    "The rungs as Markdown: in how many runs all was exact, and the median of their seconds."
+    "The rungs as Markdown: in how many runs all was exact, the median of their seconds, and where that was."
     lines = ["| recipe | all exact | seconds of training | times as fast |", "|---|---|---|---|"]
     first = None
     for name, runs in stored["rungs"].items():
@@ -29,6 +29,7 @@ def table(stored: dict) -> str:
         first = first or seconds
         exact = sum(run["exact_match"] == 1 for run in runs)
         lines.append(f"| {name} | {exact} of {len(runs)} | {seconds:.1f} | {first / seconds:.1f} |")
+    lines += ["", "({device}; torch {torch}, {date}, commit {commit})".format(**stored["origin"])]
     return "\n".join(lines)
 
 
@@ -41,7 +42,7 @@ def main(options):
             rungs[name].append({key: found[key] for key in ("seed", "exact_match", "n_heldout", "parameters", "train_seconds", "tokens_per_second")})
             print(name, rungs[name][-1], flush=True)
     print("written to", results.save(rungs=rungs))
-    print(table(dict(rungs=rungs)))
+    print(table(dict(origin=results.origin, rungs=rungs)))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
 the losses and scores of each epoch, the last step's output scored in every way, by length and by words that training never had,
-where the model looks in a sentence, and ten translations that a seed has chosen. A run that was cut off goes on when it is called again:
-its folder is in runs/benchmarks/. Multi30k takes ten minutes a seed on a large GPU, and hours on two cores. Chapter 42 reads these files.
+and ten translations that a seed has chosen. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
+Multi30k takes hours on two cores. Chapters 42 and 43 read these files.
 """
 
 import random
@@ -16,9 +16,7 @@ from machine import ROOT, Results, arguments
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, Translator, plot, run_translation, score_every_way, score_groups)
-
-LOOKED_AT = {"numbers": "seven hundred and forty-eight thousand, one hundred and six", "multi30k": "A man in a red hat is reading a newspaper."}
+    TranslationConfig, plot, run_translation, score_every_way, score_groups)
 
 
 def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
@@ -28,13 +26,6 @@ def by_length(source: str) -> str:
     "Up to so many words, a name that sorts."
     n_words = len(words(source))
     return next(f"up to {limit:2} words" for limit in (7, 10, 13, 16, 99) if n_words <= limit)
-
-
-def look(translator: Translator, sentence: str) -> dict:
-    "The cross-attention of the last layer's heads while a sentence is translated."
-    maps, name = translator.trace(sentence), "decoder cross"
-    weights = [[[round(x, 3) for x in row] for row in head] for head in maps.weights[name][-1].tolist()]
-    return dict(sentence=sentence, reads=list(maps.keys[name]), writes=list(maps.queries[name]), weights=weights)
 
 
 def summary(result) -> dict:
@@ -51,7 +42,6 @@ def summary(result) -> dict:
         every_way=score_every_way(predictions, [target for _, target in examples], result.tokenizer, config.target),
         by_length=score_groups(examples, predictions, by_length, config.target),
         by_words=score_groups(examples, predictions, lambda source: of_words[known.issuperset(words(source))], config.target),
-        look=look(Translator(result.model, result.tokenizer), LOOKED_AT[config.corpus]),
     )
 
 

@@ -1,0 +1,120 @@
+"""How sure the score of a trained translator of captions is, and what its heads look at: chapter 43 shows it.
+
+    python benchmarks/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--data-dir FOLDER]
+
+Counts the padding of an epoch, translates the test sentences by a beam of 5, and finds between which values 95 of 100 BLEU scores lie if the
+sentences are drawn again and again. Then, for each head of the encoder: the mean weight that a token gives to the one before it, to itself, to the
+one after it, and to the end of the sentence; and that of "his" and "her" on the person whom they mean, beside the weight that the other tokens of
+the same sentences give at the same distances, which a head that only counts positions would give as well. Last, two sentences translated, with all
+weights. A minute on two cores.
+Writes results/translation_analysis_multi30k_SOURCE-TARGET_DEVICE.json.
+"""
+
+import json
+from pathlib import Path
+
+import sacrebleu
+import torch
+from machine import Results, arguments
+
+from annotated_transformer.data import batch_by_tokens, padding_fraction
+from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
+from annotated_transformer.experiments.translation import TranslationConfig, Translator
+from annotated_transformer.inspection.attention_maps import trace_attention
+
+PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
+CAPTION, RUNNING = "A man in a red hat is reading his newspaper.", RUNNING_PAIR[0]
+
+
+def score(translations: list, references: list) -> dict:
+    "sacreBLEU with its parts, and an interval by drawing the sentences again, 1,000 times."
+    bleu = sacrebleu.BLEU()
+    found = bleu.corpus_score(translations, [references], n_bootstrap=1000)
+    mean, half = found._mean, found._ci  # what sacrebleu prints as the mean and what stands after the plus-minus sign
+    return dict(
+        bleu=found.score, interval=[mean - half, mean + half], shares=found.precisions, brevity_penalty=found.bp,
+        words_written=found.sys_len, words_of_references=found.ref_len, signature=str(bleu.get_signature()))
+
+
+def encoder_weights(translator: Translator, source: str) -> tuple[list, torch.Tensor]:
+    "The tokens of a sentence with its end, and layers x heads x tokens x tokens of the encoder's weights."
+    ids, tokenizer = translator.tokenizer.encode(source), translator.tokenizer
+    maps = trace_attention(translator.model, ids, [translator.model.config.eos_id], lambda id: tokenizer.words([id])[0])
+    return maps.keys["encoder self"], maps.weights["encoder self"].double()
+
+
+def at_distance(weights: torch.Tensor, back: int) -> torch.Tensor:
+    "Layers x heads x rows: what each token gives to the one so many before it."
+    return weights.diagonal(-back, -2, -1)
+
+
+def meant(tokens: list) -> tuple[int, int] | None:
+    "Where the first such pronoun stands, and the only person before it that it can mean."
+    for i, token in enumerate(tokens):
+        if token not in PERSONS: continue
+        found = [j for j in range(i) if tokens[j] in PERSONS[token]]
+        return (i, found[0]) if len(found) == 1 else None
+    return None
+
+
+def places(translator: Translator, sources: list) -> dict:
+    "Place -> layers x heads: the mean weight over all tokens of all sentences, the end left out as a row."
+    sums, n_tokens = {}, 0
+    for source in sources:
+        _, weights = encoder_weights(translator, source)
+        weights = weights[:, :, :-1]
+        n_tokens += weights.shape[2]
+        here = dict(before=at_distance(weights, 1), itself=at_distance(weights, 0), after=at_distance(weights, -1), end=weights[..., -1])
+        for name, values in here.items(): sums[name] = sums.get(name, 0) + values.sum(-1)
+    return {name: rounded_lists(total / n_tokens) for name, total in sums.items()}
+
+
+def pronouns(translator: Translator, sources: list) -> dict:
+    "The weight of pronouns on whom they mean, and of the other tokens at the same distance, layers x heads."
+    on_person, elsewhere = [], []
+    for source in sources:
+        tokens, weights = encoder_weights(translator, source)
+        if not (pair := meant(tokens)): continue
+        i, j = pair
+        same = at_distance(weights, i - j) # row k of it is token k + (i - j)
+        on_person.append(same[..., j])
+        elsewhere.append((same.sum(-1) - same[..., j]) / max(1, same.shape[-1] - 1))
+    mean = lambda tensors: rounded_lists(torch.stack(tensors).mean(0))
+    return dict(n=len(on_person), on_person=mean(on_person), same_distance=mean(elsewhere))
+
+
+def rounded_lists(tensor: torch.Tensor) -> list:
+    "Nested lists of numbers with three digits after the point."
+    return json.loads(json.dumps(tensor.tolist()), parse_float=lambda digits: round(float(digits), 3))
+
+
+def looked_at(translator: Translator, sentence: str, parts: list) -> dict:
+    "A sentence, its translation, and where parts of the model look meanwhile."
+    maps = translator.trace(sentence)
+    weights = {part: rounded_lists(maps.weights[part].double()) for part in parts}
+    queries, keys = ({part: labels[part] for part in parts} for labels in (maps.queries, maps.keys))
+    return dict(sentence=sentence, translation=translator.translate([sentence])[0], weights=weights, queries=queries, keys=keys)
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="the folder of a finished run of translation.py")
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="de")
+    parser.add_argument("--data-dir", help="a local copy of the corpus")
+    options = parser.parse_args()
+    results = Results(f"translation_analysis_multi30k_{options.source}-{options.target}_{options.device}", options)
+    translator = Translator.load(options.model, options.device)
+    text = open_parallel_text("multi30k", options.data_dir, options.source, options.target)
+    sources, references = map(list, zip(*text.test))
+    batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), TranslationConfig.preset("multi30k").max_tokens)
+    found = dict(
+        padding=padding_fraction(batches), score=score(translator.translate(sources), references),
+        places=places(translator, sources), pronouns=pronouns(translator, sources))
+    print(found["score"], found["padding"], sep="\n")
+    of_pronouns = {"his, her": found["pronouns"]["on_person"], "same distance": found["pronouns"]["same_distance"]}
+    for name, table in (found["places"] | of_pronouns).items():
+        print(name, *("  ".join(f"{x:.3f}" for x in layer) for layer in table), sep="\n  ")
+    looks = [looked_at(translator, CAPTION, ["encoder self", "decoder self", "decoder cross"]), looked_at(translator, RUNNING, ["decoder cross"])]
+    print("written to", results.save(**found, looks=looks))
