@@ -196,6 +196,7 @@ class Checkpoints:
                 content = io.BytesIO() # errors of writing are then Python's own
                 torch.save(values, content)
                 (new/'training.pt').write_bytes(content.getbuffer())
+                state.history.save(new/'history.csv')
         except OSError as error:
             kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
             warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')

@@ -352,8 +352,7 @@ def train_translation(
         help='numbers, multi30k, pairs.tsv, or two files: a.en,a.de [default: the '
              'preset\'s].')]=None,
     preset:Annotated[str, typer.Option(
-        help='Sizes and rates: numbers (two CPU cores, minutes) or multi30k (a '
-             'GPU).')]='numbers',
+        help='Sizes and rates: numbers (minutes) or multi30k (hours on a CPU).')]='numbers',
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(
@@ -388,13 +387,14 @@ def translate(
     try:
         if attention is not None: check_page(attention, model)
         translator = translation.Translator.load(model, device)
-        lines = [line.rstrip('\n') for line in sys.stdin]
+        lines, wrong = translation.read_sentences(sys.stdin.buffer, translator)
         options = dict(beam_size=beam, length_penalty=length_penalty, n_best=n_best)
         for answer in translator.translate(lines, **options):
             for text in [answer] if n_best is None else answer:
                 typer.echo(' '.join(text.splitlines())) # one line stays one line
-        first = next(filter(str.strip, lines), None)
-        if attention is None or first is None: return
-        view = attention_view(translator.trace(first))
-        typer.echo(f'written to {view.save(attention, title=first)}', err=True)
+        for number in sorted(wrong): typer.echo(f'line {number}: {wrong[number]}', err=True)
+        if attention is not None and (first := next(filter(str.strip, lines), None)):
+            view = attention_view(translator.trace(first))
+            typer.echo(f'written to {view.save(attention, title=first)}', err=True)
+        if wrong: raise typer.Exit(1)
     except (ValueError, OSError, ImportError) as error: raise option_error(error) from error

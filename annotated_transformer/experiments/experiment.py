@@ -207,12 +207,13 @@ def describe_kept(folder:Path, # of the result of a run
 def keep_interrupted(checkpoints:Path, # folder of a run that was cut off
                      folder:Path, # of its result
                     ) -> Path|None: # the model so far, if there is one
-    "Save the newest model among the checkpoints in `NAME.interrupted`."
+    "Save the newest model among the checkpoints, and its history, in `NAME.interrupted`."
     steps = [path for path in checkpoints.rglob('step-*') if (path/'config.json').is_file()]
     if not steps: return None
     newest = max(steps, key=lambda path: (path/'config.json').stat().st_mtime)
     with write_folder(beside(folder, '.interrupted')) as new:
-        for name in ('config.json', 'model.safetensors'): shutil.copy(newest/name, new/name)
+        for name in ('config.json', 'model.safetensors', 'history.csv'):
+            if (newest/name).is_file(): shutil.copy(newest/name, new/name)
     return beside(folder, '.interrupted')
 
 def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `ExperimentResult`

@@ -18,7 +18,7 @@ from torch import nn
 from ..checkpoint import Checkpoints, average_models, load_model
 from ..config import (
     Config, argument_error, check_choice, check_flags, check_sizes, import_extra)
-from ..data import Batch, batch_by_tokens
+from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.parallel_text import ParallelText, open_parallel_text
 from ..datasets.tokenizer import Tokenizer
 from ..decoding import generate_ids
@@ -35,7 +35,7 @@ from ..transformer import Transformer, TransformerConfig
 # %% auto #0
 __all__ = ['epochs', 'Translator', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups',
            'TranslationConfig', 'encode_parts', 'run_translation', 'search_steps', 'evaluate_search', 'format_example',
-           'plot', 'translate']
+           'plot', 'read_sentences', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -72,10 +72,13 @@ class Translator:
                   n_best:int|None=None, # translations of each; None: one, without a list
                   batch_size:int=100, # sentences decoded together
                  ) -> list: # of texts, in the same order; or of lists of texts
-        "Translate sentences; an empty one stays empty."
+        "Translate sentences. An empty one stays empty; one that is too long is refused."
+        for i, length in self.find_too_long(sentences).items():
+            raise argument_error(f'sentence {i}', f'{length:,} tokens', 'at most max_len = '
+                                 f'{self.model.config.max_len:,}, as the model has')
         sources = self.tokenizer.encode_all(sentences)
-        filled = [i for i, ids in enumerate(sources) if ids]
-        answers = [[]]*len(sources) if n_best is None else [[[]]]*len(sources)
+        filled = [i for i, sentence in enumerate(sentences) if sentence.strip()]
+        answers = [[]]*len(sources) if n_best is None else [[[]]*n_best]*len(sources)
         search = partial(beam_search, beam_size=beam_size, length_penalty=length_penalty,
                          n_best=n_best)
         found = generate_ids(self.model, [sources[i] for i in filled], None, batch_size,
@@ -83,6 +86,12 @@ class Translator:
         for i, ids in zip(filled, found): answers[i] = ids
         if n_best is None: return [self.tokenizer.decode(ids) for ids in answers]
         return [[self.tokenizer.decode(ids) for ids in one] for one in answers]
+
+    def find_too_long(self, sentences:list, # of texts
+                     ) -> dict: # index -> tokens
+        "The sentences of more tokens than the model has positions ready for."
+        lengths = map(len, self.tokenizer.encode_all(sentences))
+        return {i: n for i, n in enumerate(lengths) if n > self.model.config.max_len}
 
     def trace(self, sentence:str, # of any words
              ): # `AttentionMaps`
@@ -217,6 +226,11 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                                 config.vocab_size, lowercase=config.lowercase)
     train_ids, validation_ids = (tokenizer.encode_pairs(part)
                                  for part in (text.train, text.validation))
+    for pair in train_ids + validation_ids:
+        if pair_length(pair) > config.max_tokens:
+            raise argument_error('corpus', f'a pair of {pair_length(pair):,} tokens, '
+                                 f'{tokenizer.decode(pair[0])[:40]!r} ...',
+                                 f'pairs that fit a batch of {config.max_tokens:,}')
     validation = [Batch.from_pairs(group)
                   for group in batch_by_tokens(validation_ids, config.max_tokens)]
     return text, tokenizer, train_ids, validation
@@ -310,6 +324,22 @@ def plot(result:ExperimentResult, # of a translation
     return {'attention': plot_attention(maps, 'decoder cross')}
 
 # %% ../../nbs/42_experiments.translation.ipynb #translate-function
+def read_sentences(stream, # of lines of bytes, such as `sys.stdin.buffer`
+                   translator:Translator, # that will translate them
+                  ) -> tuple[list, dict]: # texts; number of a line -> what is wrong with it
+    "Lines as sentences. One that cannot be translated is left empty, and named."
+    sentences, wrong = [], {}
+    for number, line in enumerate(stream, 1):
+        try: text = line.decode('utf-8-sig' if number == 1 else 'utf-8')
+        except UnicodeDecodeError as error:
+            text, wrong[number] = '', f'byte {error.start + 1} is not UTF-8'
+        sentences.append(text.rstrip('\r\n'))
+    for i, length in translator.find_too_long(sentences).items():
+        sentences[i] = ''
+        wrong[i + 1] = (f'{length:,} tokens, and the model takes '
+                        f'{translator.model.config.max_len:,} at most')
+    return sentences, wrong
+
 def translate(folder, # of a model with its `tokenizer.json`
               sentences:list, # of texts
               **options, # of `Translator.translate`
