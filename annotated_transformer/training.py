@@ -96,8 +96,7 @@ def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
     if name == 'auto': return torch.device(next(kind for kind in there if there[kind]))
     check_choice('device', str(name).partition(':')[0], ['auto', *there])
     expected = 'one that is there: ' + ', '.join(
-        kind if there[kind] == 1 else f'{kind}:0 to {kind}:{there[kind] - 1}'
-        for kind in there if there[kind])
+        kind if n == 1 else f'{kind}:0 to {kind}:{n - 1}' for kind, n in there.items() if n)
     try: device = torch.device(name)
     except RuntimeError as error: raise argument_error('device', name, expected) from error
     if (device.index or 0) >= there[device.type]:
@@ -224,8 +223,7 @@ def progress_bar(total:int, # steps
 
 class _NoBar(nullcontext): # shows nothing, and needs no tqdm
     def __enter__(self): return self
-    def update(self): pass
-    def set_postfix(self, **numbers): pass
+    update = set_postfix = write = lambda self, *words, **numbers: None
 
 CHECKED_STEPS = 10 # whose losses are looked at together, at the most
 
@@ -297,7 +295,7 @@ class TrainingState:
         bar.set_postfix(loss=f'{float(loss):.4f}')
         if checkpoints: checkpoints.log_row(self.history.rows[-1])
 
-    def evaluate(self, eval_fn:Callable, checkpoints) -> float: # seconds that it took
+    def evaluate(self, eval_fn:Callable, bar, checkpoints) -> float: # seconds it took
         "Measure, write it down, and keep the weights that were measured."
         start = time.perf_counter()
         with self.average.in_place() if self.average else nullcontext():
@@ -305,8 +303,10 @@ class TrainingState:
             scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same ones
             if self.config.patience and 'loss' not in scores:
                 raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
-            self.history.record(self.history.steps,
-                                **{f'eval_{k}': scores[k] for k in scores})
+            steps = self.history.steps
+            self.history.record(steps, **{f'eval_{k}': scores[k] for k in scores})
+            measured = ', '.join(f'{k} {scores[k]:.4g}' for k in scores)
+            bar.write(f'step {steps:,}: {measured}')
             if checkpoints:
                 checkpoints.log_row(self.history.rows[-1])
                 on_first_process(checkpoints.save_evaluated, self)
@@ -362,7 +362,7 @@ def train_steps(state:TrainingState, # as it is at the beginning
             check_finite(recent, config)
         if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
         if eval_fn and config.is_due(step, config.eval_every):
-            started += state.evaluate(eval_fn, checkpoints)
+            started += state.evaluate(eval_fn, bar, checkpoints)
         if save: checkpoints.save(state)
         bar.update()
         if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one
