@@ -59,10 +59,11 @@ if __name__ == "__main__":
     kind = "_lower" * options.lowercase + "_untied" * options.untied
     name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
+    changes = {} if options.epochs is None else dict(epochs=options.epochs)
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
             options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,
-            data_dir=options.data_dir, seed=seed, **({"epochs": options.epochs} if options.epochs else {}))
+            data_dir=options.data_dir, seed=seed, **changes)
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
         result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=False)
         runs.append(summary(result))
