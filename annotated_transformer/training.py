@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -73,13 +74,12 @@ class TrainConfig(Config):
 def check_train_config(config:TrainConfig, # to be checked
                       ):
     "Refuse numbers and words that cannot train anything, with a `ValueError`."
-    check_sizes(**{n: getattr(config, n)
-                   for n in ('steps', 'warmup_steps', 'grad_accum_steps', 'log_every')})
+    sizes = 'steps', 'warmup_steps', 'grad_accum_steps', 'log_every'
+    check_sizes(patience=config.patience or 1, **{n: getattr(config, n) for n in sizes})
     check_probabilities(label_smoothing=config.label_smoothing, ema_decay=config.ema_decay)
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
-    check_sizes(patience=config.patience or 1)
     if config.eval_every or config.patience: check_sizes(eval_every=config.eval_every)
     check_flags(compile=config.compile)
     check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
@@ -306,7 +306,7 @@ class TrainingState:
             steps = self.history.steps
             self.history.record(steps, **{f'eval_{k}': scores[k] for k in scores})
             measured = ', '.join(f'{k} {scores[k]:.4g}' for k in scores)
-            bar.write(f'step {steps:,}: {measured}')
+            bar.write(f'step {steps:,}: {measured}', file=sys.stderr) # as the bar
             if checkpoints:
                 checkpoints.log_row(self.history.rows[-1])
                 on_first_process(checkpoints.save_evaluated, self)
