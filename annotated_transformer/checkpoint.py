@@ -21,15 +21,16 @@ from torch import nn
 from .config import (
     argument_error, check_memory, check_sizes, import_extra, uncompiled)
 from .folders import read_folder, write_folder
-from .processes import on_first_process, process_rank
+from .processes import (
+    load_shards, on_first_process, process_rank, put_shards, save_shards, take_shards)
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
+__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
            'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves', 'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3 # of model folders; it changes when names of parameters, options or files do
-CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
+CONFIG, WEIGHTS, SHARDS = 'config.json', 'model.safetensors', 'shards'
 
 def distinct_weights(model:nn.Module # any
                     ) -> dict: # name -> tensor
@@ -182,26 +183,35 @@ class Checkpoints:
                 or time.monotonic() - self.saved > 60*self.every_minutes)
 
     def save(self, state): # a `TrainingState`
-        "Keep the state. All processes call it, and the first one writes."
-        self.saved, values = time.monotonic(), state.state_dict() # of all processes
-        on_first_process(self.save_state, state, values)
+        "Keep the state. All processes call it: each writes its shards, the first the rest."
+        self.saved, unfinished = time.monotonic(), self.folder/'.shards'
+        values, shards = take_shards(state.state_dict()) # shards: if there are any
+        try:
+            on_first_process(shutil.rmtree, unfinished, True) # of a run that was killed
+            if shards: save_shards(shards, unfinished)
+        except OSError as error: on_first_process(self.warn_unsaved, state, error)
+        else: on_first_process(self.save_state, state, values, unfinished)
 
     def save_state(self, state, # a `TrainingState`
-                   values:dict, # its `state_dict`
+                   values:dict, # its `state_dict`, without shards
+                   shards:Path, # a folder with them, if they are divided
                   ):
         "Write a checkpoint, then remove the oldest ones. A full disk is survived."
         try:
             with write_folder(self.path(state.history.steps)) as new:
+                if shards.exists(): os.rename(shards, new/SHARDS)
                 write_model(state.model, new)
                 content = io.BytesIO() # errors of writing are then Python's own
                 torch.save(values, content)
                 (new/'training.pt').write_bytes(content.getbuffer())
                 state.history.save(new/'history.csv')
-        except OSError as error:
-            kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
-            warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
+        except OSError as error: self.warn_unsaved(state, error)
         else:
             for step in self.steps()[self.keep:]: shutil.rmtree(self.path(step))
+
+    def warn_unsaved(self, state, error): # a `TrainingState`; why it could not be written
+        kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
+        warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
 
     def load(self, state) -> bool: # a `TrainingState`, changed; whether there was one
         "Go on with the newest checkpoint that can be read. Raises `ValueError`."
@@ -212,6 +222,9 @@ class Checkpoints:
                 continue
             model = uncompiled(state.model)
             check_fit(model, tensors)
+            if (shards := self.path(step)/SHARDS).exists():
+                parameter = next(state.runner.parameters())
+                saved = put_shards(saved, load_shards(shards, parameter))
             try: state.load_state_dict(saved)
             except KeyError as error:
                 raise ValueError(f'{self.path(step)} is of another version of this '

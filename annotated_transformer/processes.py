@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 import os
 import random
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from inspect import signature
 from itertools import count
 
@@ -23,7 +25,8 @@ from .config import argument_error
 # %% auto #0
 __all__ = ['SHARD', 'MEETINGS', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes', 'any_process',
            'gather_values', 'on_first_process', 'spread_model', 'spread_weights', 'collect_weights', 'is_shard',
-           'cut_like', 'without_shards', 'spread_state', 'random_states', 'set_random_states']
+           'without_shards', 'cut_like', 'spread_state', 'random_states', 'set_random_states', 'map_nested',
+           'take_shards', 'put_shards', 'check_shards_can_be_saved', 'save_shards', 'load_shards']
 
 # %% ../nbs/72_processes.ipynb #who-is-here-code
 SHARD = ContextVar('shard', default=False) # are weights divided among the processes?
@@ -46,6 +49,7 @@ def joined_processes(shard:bool=False, # divide weights, gradients, Adam's avera
         if shard: raise argument_error('shard', shard, 'processes started by torchrun')
         yield
         return
+    if shard: check_shards_can_be_saved()
     local_rank = int(os.environ['LOCAL_RANK'])
     if local_rank < torch.cuda.device_count(): torch.cuda.set_device(local_rank)
     store, rank, size = next(dist.rendezvous('env://'))
@@ -142,22 +146,19 @@ def is_shard(tensor) -> bool: # or any value
     from torch.distributed.tensor import DTensor
     return isinstance(tensor, DTensor)
 
+def without_shards(tensor:Tensor, # all processes have to call it
+                  ) -> Tensor: # the whole, that can be looked at
+    return tensor.full_tensor() if is_shard(tensor) else tensor
+
 def cut_like(shard:Tensor, # of which each process may have a part
              whole:Tensor, # of its size
             ) -> Tensor: # divided in the same way
     "Everybody's part of a tensor, from the first process; all, if nothing is divided."
-    if not is_shard(shard): return whole
+    if not is_shard(shard) or is_shard(whole): return whole
     from torch.distributed.tensor import distribute_tensor
     return distribute_tensor(whole.to(shard.device), shard.device_mesh, shard.placements)
 
-def without_shards(value, # a tensor, or dicts and lists of them and of other values
-                  ): # the same with whole tensors
-    "What can be saved, or looked at. All processes have to call it."
-    if isinstance(value, dict): return {k: without_shards(v) for k, v in value.items()}
-    if isinstance(value, list): return [without_shards(one) for one in value]
-    return value.full_tensor() if is_shard(value) else value
-
-def spread_state(state:dict, # from `without_shards`, changed in place
+def spread_state(state:dict, # of an optimizer, with whole tensors; changed in place
                  optimizer:torch.optim.Optimizer, # that will load it
                 ) -> dict: # the same, divided where the optimizer's parameters are
     "Give each process its shards of Adam's averages."
@@ -187,3 +188,62 @@ def set_random_states(states:list, # from `random_states`, of a run before
     torch.set_rng_state(mine['torch'])
     if device.type == 'cuda' and mine['cuda'] is not None:
         torch.cuda.set_rng_state(mine['cuda'], device)
+
+# %% ../nbs/72_processes.ipynb #shards-saved-code
+def map_nested(act, # (name, value) -> new value
+               values, # dicts and lists of others, and at last of anything
+               name:str='', # of these values
+              ): # the same with new values
+    "Names are made of all keys on the way: `state.0.exp_avg`."
+    def inside(key, value): return map_nested(act, value, f'{name}.{key}'.lstrip('.'))
+    if isinstance(values, dict): return {k: inside(k, v) for k, v in values.items()}
+    if isinstance(values, list): return [inside(i, v) for i, v in enumerate(values)]
+    return act(name, values)
+
+def take_shards(values, # dicts and lists of tensors and other values
+               ) -> tuple: # the same with None in place of shards; name -> shard
+    shards = {}
+    def take(name, value):
+        if not is_shard(value): return value
+        shards[name] = value
+    return map_nested(take, values), shards
+
+def put_shards(values, # with gaps, from `take_shards`
+               shards:dict, # name -> tensor
+              ): # dicts and lists as they were
+    return map_nested(lambda name, value: shards.get(name, value), values)
+
+def check_shards_can_be_saved(): # by this version of PyTorch
+    "Raise `ValueError` if not: better before a training than in it."
+    from torch.distributed import checkpoint
+    if not hasattr(checkpoint, 'HuggingFaceStorageWriter'):
+        raise argument_error('shard', f'torch {torch.__version__}',
+                             'torch 2.9 or newer, which saves shards without pickles')
+
+def save_shards(shards:dict, # name -> shard, in all processes the same names
+                folder, # one for all, without files
+               ):
+    "Each process writes its parts. Raises `OSError` in all of them if one cannot."
+    from torch.distributed import checkpoint # takes a second, so only where it is needed
+    writer = checkpoint.HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    try: checkpoint.save(shards, storage_writer=writer)
+    except checkpoint.CheckpointException as error: raise OSError(str(error)) from error
+
+def load_shards(folder, # written by `save_shards`, in any number of processes
+                like:Tensor, # divided, or not, as the result shall be
+               ) -> dict: # name -> tensor
+    "Each process reads its parts. Raises `ValueError`."
+    from torch.distributed import checkpoint, tensor as distributed
+    new = partial(torch.zeros, device=like.device)
+    if is_shard(like):
+        new = partial(distributed.zeros, device_mesh=like.device_mesh,
+                      placements=like.placements)
+    reader = checkpoint.HuggingFaceStorageReader(str(folder))
+    try:
+        found = reader.read_metadata().state_dict_metadata
+        tensors = {n: new(*x.size, dtype=x.properties.dtype) for n, x in found.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', UserWarning) # that this process is alone
+            checkpoint.load(tensors, storage_reader=reader)
+    except checkpoint.CheckpointException as error: raise ValueError(str(error)) from error
+    return tensors

@@ -314,8 +314,8 @@ class TrainingState:
 
     def state_dict(self) -> dict: # all but the weights; plain values and tensors
         collect_weights(self.runner, self.model) # which are saved beside it
-        return dict(optimizer=without_shards(self.optimizer.state_dict()),
-                    average=without_shards(self.average.means) if self.average else [],
+        return dict(optimizer=self.optimizer.state_dict(),
+                    average=self.average.means if self.average else [],
                     history=asdict(self.history), config=self.config.to_dict(),
                     random=random_states(next(self.model.parameters()).device))
 

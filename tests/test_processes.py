@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed.checkpoint
 from annotated_transformer.processes import any_process, average_over_processes, gather_values, joined_processes, n_processes, process_rank
+from annotated_transformer.training import Interrupted
 from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
@@ -95,12 +97,32 @@ def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
 
 def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
-    done = torchrun(TRAINING, tmp_path, "stop=7", "shard=1", "ema=.5")
+    (tmp_path / "0" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "0" / "checkpoints" / ".shards").touch()  # a file where the folder should be: nothing can be written there
+    done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
+    assert done.stderr.count("no checkpoint of step 12, and none before") == 1 and len(losses(tmp_path / "0")) == 12
     assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
-    assert [path.name for path in (tmp_path / "0" / "checkpoints").glob("step-*")] == ["step-00000007"]
+    (saved,) = (tmp_path / "1" / "checkpoints").glob("step-*")
+    assert (saved.name, len([*(saved / "shards").iterdir()])) == ("step-00000007", 2)
+    state = torch.load(saved / "training.pt", weights_only=True)
+    averages = [*state["average"], *(value for one in state["optimizer"]["state"].values() for name, value in one.items() if name != "step")]
+    assert len(averages) > 100 and set(averages) == {None}, "they are in the files of shards, and nowhere else"
     (tmp_path / "alone").mkdir()
-    run(tmp_path / "0", ema=0.5)
+    run(tmp_path / "1", ema=0.5)
     run(tmp_path / "alone", ema=0.5)
+    assert difference(tmp_path / "1", tmp_path / "alone") < 1e-6
+    assert losses(tmp_path / "1") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
+
+
+def test_what_one_has_saved_shards_go_on_with(tmp_path):
+    for name in ("0", "alone"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(Interrupted):
+        run(tmp_path / "0", ema=0.5, stop=7)
+    done = torchrun(TRAINING, tmp_path, "shard=1", "ema=.5")
+    assert done.returncode == 0, done.stderr[-3000:]
+    run(tmp_path / "alone", ema=0.5)
+    assert rows(tmp_path / "0") == parts(8, 12)
     assert difference(tmp_path / "0", tmp_path / "alone") < 1e-6
     assert losses(tmp_path / "0") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
@@ -113,6 +135,14 @@ def test_the_command_in_two_processes_speaks_once(tmp_path):
     files = {"attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors"}
     assert {path.name for path in (tmp_path / "two").iterdir()} == files
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["two"]
+
+
+def test_shards_are_refused_where_they_cannot_be_saved(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.delattr(torch.distributed.checkpoint, "HuggingFaceStorageWriter")
+    with pytest.raises(ValueError, match="shard: got 'torch 2.*', expected torch 2.9 or newer"):
+        with joined_processes(shard=True):
+            pass
 
 
 def test_alone_nothing_changes():
