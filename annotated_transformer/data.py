@@ -22,8 +22,8 @@ from .config import (Config, SpecialTokens, argument_error,
 from .folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
-           'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'to_device',
+           'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -122,6 +122,14 @@ def count_targets(targets:Tensor, # *batch, ids or labels
     "How many targets there are without the padding."
     return targets.numel() if pad_id is None else int((targets != pad_id).sum())
 
+# %% ../nbs/10_data.ipynb #to-device
+def to_device(x:Tensor, # anywhere
+              device, # torch.device or its name
+             ) -> Tensor: # the same there, or on its way
+    "Copy without waiting for it."
+    if torch.device(device).type == 'cuda' and x.device.type == 'cpu': x = x.pin_memory()
+    return x.to(device, non_blocking=True)
+
 # %% ../nbs/10_data.ipynb #batch
 @dataclass(frozen=True)
 class Batch:
@@ -155,7 +163,7 @@ class Batch:
         return Batch(*rows, self.special)
     def to(self, device) -> Batch: # torch.device or its name, the same batch there
         tensors = self.src, self.tgt_in, self.tgt_out
-        return Batch(*(x.to(device, non_blocking=True) for x in tensors), self.special)
+        return Batch(*(to_device(x, device) for x in tensors), self.special)
 
 # %% ../nbs/10_data.ipynb #check-pairs
 def check_pairs(pairs:list, # of (source ids, target ids)
@@ -196,9 +204,8 @@ class LabelledBatch:
         inputs = tuple(x[index::count] for x in self.inputs)
         return LabelledBatch(inputs, self.targets[index::count], pad_id=self.pad_id)
     def to(self, device) -> LabelledBatch: # torch.device or its name, the same batch there
-        inputs, targets = ([x.to(device, non_blocking=True) for x in group]
-                           for group in (self.inputs, [self.targets]))
-        return LabelledBatch(tuple(inputs), *targets, pad_id=self.pad_id)
+        inputs = tuple(to_device(x, device) for x in self.inputs)
+        return LabelledBatch(inputs, to_device(self.targets, device), pad_id=self.pad_id)
 
 # %% ../nbs/10_data.ipynb #pair-length
 def pair_length(pair, # (source ids, target ids)

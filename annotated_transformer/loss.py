@@ -19,7 +19,7 @@ from .data import Batch
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
            'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedCrossEntropy', 'chunked_cross_entropy', 'chunked_sequence_loss']
+           'ChunkedCrossEntropy', 'chunked_cross_entropy', 'chunked_sequence_loss', 'score_targets']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -216,3 +216,24 @@ def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidde
     output = uncompiled(getattr(model, 'module', model)).output # of what DDP has wrapped
     return chunked_cross_entropy(hidden, output.weight, batch.targets, label_smoothing,
                                  pad_id, output.bias)
+
+# %% ../nbs/11_loss.ipynb #score-targets
+@torch.no_grad()
+def score_targets(model:nn.Module, # in evaluation mode
+                  batch:Batch, # or a `LabelledBatch`, on the model's device
+                  pad_id:int|None, # such targets do not count; None: all do
+                  rows:int|None=None, # whose logits exist at once; None: all
+                 ) -> tuple[float, int]: # summed nats; how many are the most probable
+    "Teacher-forced. With `rows`, the model needs `logits`, and `return_hidden`."
+    if rows is None: parts = [(model(*batch.inputs), batch.targets)]
+    else:
+        check_sizes(rows=rows)
+        hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2).split(rows)
+        parts = zip(map(model.logits, hidden), # each made when it is asked for
+                    batch.targets.flatten().split(rows))
+    loss = correct = 0
+    for logits, targets in parts:
+        logits = logits.float() # sums of a bfloat16 model are not rounded
+        loss += cross_entropy(logits, targets, pad_id=pad_id).item()
+        correct += count_correct(logits, targets, pad_id)
+    return loss, correct

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from .config import (Config, argument_error,
     check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
 from .loss import (
-    count_correct, cross_entropy, padding_of, perplexity, sequence_loss)
+    padding_of, perplexity, score_targets, sequence_loss)
 from .optimizer import (
     SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
 from .processes import (
@@ -174,10 +174,10 @@ class History:
         return Path(path)
 
 # %% ../nbs/13_training.ipynb #evaluate
-@torch.no_grad()
 def evaluate(model:nn.Module, # (*inputs) -> logits
              batches:Iterable, # of `Batch` or `LabelledBatch`, finite
              labels:bool=False, # targets are labels, as in `classification_loss`
+             rows:int|None=None, # see `score_targets`; for large vocabularies
             ) -> dict: # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device, mode = next(model.parameters()).device, model.training
@@ -186,9 +186,8 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
     for batch in batches:
         pad_id = None if labels else padding_of(model, batch)
         n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
-        logits = model(*batch.inputs).float() # sums of a bfloat16 model are not rounded
-        loss += cross_entropy(logits, batch.targets, pad_id=pad_id).item()
-        correct += count_correct(logits, batch.targets, pad_id)
+        nats, right = score_targets(model, batch, pad_id, rows)
+        loss, correct = loss + nats, correct + right
     model.train(mode)
     if not n_tokens: raise argument_error('batches', 'none', 'at least one batch')
     return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
@@ -211,15 +210,16 @@ def step_batches(batches:Iterable, # of `Batch`
 
 # %% ../nbs/13_training.ipynb #progress-bar
 def progress_bar(total:int, # steps
-                 wanted:bool, # False gives one that shows nothing
+                 wanted:bool|None, # False: nothing; None: a bar, if in a terminal, messages
                  done:int=0, # steps of an earlier run
                 ):
-    "tqdm's bar: text in a terminal, a widget in a notebook."
-    if not wanted or process_rank(): return _NoBar() # one bar for all processes
+    "tqdm's bar: text in a terminal, a widget in a notebook. Its `write` tells messages."
+    if wanted is False or process_rank(): return _NoBar() # one bar for all processes
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # no lecture where there are no ipywidgets
         from tqdm.auto import tqdm # only here, so that the library imports with torch alone
-    return tqdm(total=total, initial=done, unit='step')
+    return tqdm(total=total, initial=done, unit='step', # disable=None: where nobody looks
+                disable=None if wanted is None else False)
 
 class _NoBar(nullcontext): # shows nothing, and needs no tqdm
     def __enter__(self): return self
@@ -374,7 +374,7 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
           eval_fn:Callable[[nn.Module], dict]|None=None, # model -> metrics
           checkpoints=None, # see `Checkpoints`: saves the run, and goes on with it
           loss_fn:Callable=sequence_loss, # (model, batch, label_smoothing) -> summed loss
-          progress:bool=True, # show a bar
+          progress:bool|None=True, # see `progress_bar`
          ) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
     torch.manual_seed(config.seed + process_rank()) # others fall out in each process

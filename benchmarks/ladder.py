@@ -71,9 +71,7 @@ def make_batches(pairs: list, setup: Setup, max_tokens: int) -> list[Batch]:
     "As many batches in either way, of the same pairs."
     groups = list(batch_by_tokens(pairs, max_tokens, SEED))
     if setup.batches != "by tokens": groups = [pairs[start::len(groups)] for start in range(len(groups))]
-    batches = [Batch.from_pairs(group) for group in groups]
-    if setup.memory != "pinned": return batches
-    return [Batch(*(ids.pin_memory() for ids in (b.src, b.tgt_in, b.tgt_out)), b.special) for b in batches]
+    return [Batch.from_pairs(group) for group in groups]
 
 
 def formula_loss(model, batch: Batch, smoothing: float):
@@ -97,7 +95,10 @@ class Climber:
         self.batches = make_batches(pairs, setup, max_tokens)
         self.losses = []
 
-    def step(self, batch: Batch): return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[0]
+    def step(self, batch: Batch):
+        if self.setup.memory == "pageable":  # copied before `train_step` does it through pinned memory
+            batch = Batch(*(ids.to(self.device) for ids in (batch.src, batch.tgt_in, batch.tgt_out)), batch.special)
+        return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[0]
 
     def run(self):
         "All batches once."

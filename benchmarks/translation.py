@@ -65,7 +65,7 @@ if __name__ == "__main__":
             options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,
             data_dir=options.data_dir, seed=seed, **changes)
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
-        result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=False)
+        result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=None)
         runs.append(summary(result))
         runs[-1]["config"].pop("data_dir")  # a path of one machine
         print(f"seed {seed}: {result.summary}", flush=True)

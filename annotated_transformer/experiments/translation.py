@@ -239,7 +239,7 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
 def run_translation(
     config:TranslationConfig=TranslationConfig(), # what to do
     device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show a bar
+    progress:bool|None=True, # see `progress_bar`
     checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
     n_bleu:int=200, # validation sentences that are translated after each epoch
 ) -> ExperimentResult: # examples are (source text, target text), predictions are texts
@@ -253,8 +253,9 @@ def run_translation(
     def measure(model):
         written = Translator(model, tokenizer).translate([s for s, _ in some], beam_size=1)
         scores = score_translations(written, [t for _, t in some], config.target)
-        return dict(loss=evaluate(model, validation)['loss'], bleu=scores['bleu'],
-                    exact_match=scores['exact_match'])
+        rows = 2048 if config.chunked_loss else None
+        return dict(loss=evaluate(model, validation, rows=rows)['loss'],
+                    bleu=scores['bleu'], exact_match=scores['exact_match'])
     with tempfile.TemporaryDirectory() as place:
         place = gather_values(place)[0] # one for all processes
         checkpoints = replace(checkpoints or Checkpoints(place, every_minutes=1e9),
