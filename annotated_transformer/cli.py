@@ -142,10 +142,9 @@ def run_experiment(
         config = config_class.preset(preset, **given)
         pick_device(device)
         if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
-        # no bar in a file or pipe
         result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
                               minutes, TENSORBOARD.get(), device=device,
-                              progress=sys.stderr.isatty())
+                              progress=None) # in a file no bar, but what was measured
         reports = process_rank() == 0
     if not reports: return
     typer.echo(format_report(result, experiment.format_example))

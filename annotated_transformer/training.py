@@ -218,8 +218,8 @@ def progress_bar(total:int, # steps
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # no lecture where there are no ipywidgets
         from tqdm.auto import tqdm # only here, so that the library imports with torch alone
-    return tqdm(total=total, initial=done, unit='step', # disable=None: where nobody looks
-                disable=None if wanted is None else False)
+    return tqdm(total=total, initial=done, unit='step',
+                disable=wanted is None and not sys.stderr.isatty())
 
 class _NoBar(nullcontext): # shows nothing, and needs no tqdm
     def __enter__(self): return self

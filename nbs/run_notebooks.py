@@ -53,6 +53,7 @@ class Client(NotebookClient):
 def run(path: Path, skip: set):
     "Execute one notebook in a kernel of its own and write it back."
     notebook = nbformat.read(path, 4)
+    notebook.metadata.pop("widgets", None)  # of progress bars that an earlier run showed
     client = Client(notebook, kernel_name="python3", timeout=None, coalesce_streams=True, resources=dict(metadata=dict(path=str(path.parent))))
     client.skip = skip
     client.execute()
