@@ -104,9 +104,9 @@ class Climber:
         "All batches once."
         self.losses = [self.step(batch) for batch in self.batches]
 
-    def memory(self) -> int | None:
-        "The most bytes that a step holds at one time beyond weights and Adam's averages; None where nobody can count it."
-        largest = max(self.batches, key=lambda batch: batch.tgt_out.numel())
+    def memory(self, batch: Batch | None = None) -> int | None:
+        "The most bytes that a step (on the largest batch) holds at one time beyond weights and Adam's averages; None where nobody can count it."
+        largest = batch or max(self.batches, key=lambda batch: batch.tgt_out.numel())
         if self.device == "cpu": return None if self.setup.compiled else peak_bytes(lambda: self.step(largest))
         torch.cuda.synchronize()
         self.optimizer.zero_grad(set_to_none=True)

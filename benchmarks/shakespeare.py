@@ -1,13 +1,15 @@
 """The language model of chapter 52 on the text that everybody trains on first: a million characters of Shakespeare.
 
     python benchmarks/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
+    python benchmarks/shakespeare.py                       without it: Python's language reference, which is on every machine
 
 The text is not part of this project; nanoGPT's `data/shakespeare_char` says where it is. The division is nanoGPT's: the first nine tenths are for
-training, the last tenth for validation, and the vocabulary is the characters. The loss is nats per character, by consecutive windows as long as the
+training, the last tenth for validation, and the vocabulary is the characters. The reference is divided as in chapter 52, where models that count
+are measured on the same parts. The loss is nats per character, by consecutive windows as long as the
 model's, in which the first characters have little before them (as nanoGPT measures), and by windows that overlap, so that each character
 but those of the first window is predicted from at least half a window. Trained are our settings, and sizes, steps and peak rate of nanoGPT's example for
 a CPU (2,000 steps of 12 windows of 64, learned positions), for which its README reports 1.88 after three minutes; its schedule is a cosine, ours is
-linear, and beta_2 is 0.99 there. Writes results/shakespeare_DEVICE.json.
+linear, and beta_2 is 0.99 there. Writes results/shakespeare_DEVICE.json, or results/language_reference_DEVICE.json.
 """
 import hashlib
 from pathlib import Path
@@ -17,7 +19,7 @@ from machine import Results, arguments, rounded
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, LabelledBatch
-from annotated_transformer.datasets.python_reference import CharTokenizer, random_windows, sliding_windows
+from annotated_transformer.datasets.python_reference import CharTokenizer, random_windows, sliding_windows, split_text
 from annotated_transformer.experiments.experiment import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.models.gpt import GPT
@@ -38,28 +40,38 @@ def consecutive_windows(ids: list, length: int, special: SpecialTokens, rows: in
     return [LabelledBatch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id) for part in windows.split(rows)]
 
 
-def run(text: str, config: LanguageModelConfig, changes: dict, device: str) -> dict:
-    "Train once, and measure in both ways."
+def divide(text: str | None) -> tuple[list[str], list[str]]:
+    "Documents for training, and those for validation."
+    if text is None: return split_text(OURS.topics())
     cut = int(0.9 * len(text))
-    tokenizer = CharTokenizer.of([text])
-    training, held_out = ([*tokenizer.encode(part), EOS] for part in (text[:cut], text[cut:]))
+    return [text[:cut]], [text[cut:]]
+
+
+def run(text: str | None, config: LanguageModelConfig, changes: dict, device: str) -> dict:
+    "Train once, and measure in both ways."
+    parts = divide(text)
+    tokenizer = CharTokenizer.of([document for part in parts for document in part])
+    training, held_out = ([[*tokenizer.encode(document), EOS] for document in part] for part in parts)
+    in_a_row = [id for document in held_out for id in document]
     torch.manual_seed(config.seed)
     model = GPT(config.gpt(len(tokenizer)).replace(**changes)).to(device)
     special, length = SpecialTokens.of(model), model.config.max_len
-    batches = random_windows([training], length, config.batch_size, config.seed, special)
+    batches = random_windows(training, length, config.batch_size, config.seed, special)
     history = train(model, batches, config.training(), progress=False)
     return dict(
-        loss=rounded(evaluate(model, consecutive_windows(held_out[:-1], length, special))["loss"]),
-        loss_overlapping=rounded(evaluate(model, sliding_windows([held_out], length, special=special))["loss"]),
+        loss=rounded(evaluate(model, consecutive_windows(in_a_row[:-1], length, special))["loss"]),
+        loss_overlapping=rounded(evaluate(model, sliding_windows(held_out, length, special=special))["loss"]),
         seed=config.seed, steps=history.steps, train_seconds=rounded(history.seconds), tokens_per_second=round(history.n_tokens / history.seconds),
-        parameters=count_parameters(model), config=config.to_dict() | dict(text="Shakespeare"), model=model.config.to_dict(),
+        parameters=count_parameters(model), config=config.to_dict() | dict(text="Shakespeare" if text else ""), model=model.config.to_dict(),
     )
 
 
 def main(options):
-    text = Path(options.text).read_text(encoding="utf-8")
-    results, runs = Results(f"shakespeare_{options.device}", options), []
-    about = dict(characters=len(text), sha256=hashlib.sha256(text.encode()).hexdigest())
+    text = Path(options.text).read_text(encoding="utf-8") if options.text else None
+    name = "shakespeare" if text else "language_reference"
+    results, runs = Results(f"{name}_{options.device}", options), []
+    whole = text or "".join(document for part in divide(text) for document in part)
+    about = dict(characters=len(whole), sha256=hashlib.sha256(whole.encode()).hexdigest())
     for name, (config, changes) in SETTINGS[options.device].items():
         for seed in map(int, options.seeds.split(",")):
             runs.append(dict(settings=name, **run(text, config.replace(seed=seed, steps=options.steps or config.steps), changes, options.device)))
@@ -70,7 +82,7 @@ def main(options):
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--text", required=True, help="the file, UTF-8")
+    parser.add_argument("--text", help="the file, UTF-8; without it, Python's language reference")
     parser.add_argument("--seeds", default="0,1,2", help="separated by commas")
     parser.add_argument("--steps", type=int, default=0, help="of each run; 0: those of its settings")
     main(parser.parse_args())

@@ -124,6 +124,12 @@ def ladder(context: Context, **sizes) -> dict:
     return climb(context.device, report=lambda row: None, **sizes)
 
 
+def base_step(context: Context, **sizes) -> dict:
+    "The paper's base model in its own step, and memory against length."
+    from base_step import measure
+    return measure(context.device, **sizes)
+
+
 def layer_costs(context: Context, **settings) -> dict:
     "Time and memory of the layers of Table 1."
     from layers import compare
@@ -245,6 +251,9 @@ STAGES = (
     Stage("training", "a training step against `nn.Transformer` and others, eager and compiled; what makes it fast", (
         *(Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
           for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))),
+        Job("the paper's base step", base_step, 2.5,
+            dict(rounds=5, max_tokens=25_000, n_batches=6, product_size=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4),
+            dict(rounds=1, max_tokens=200, n_batches=2, product_size=64, lengths=[8, 16, 32], rows=1, model="tiny", vocab_size=100)),
         Job("ladder", ladder, 5.0, dict(rounds=5, model="base", vocab_size=37_000, max_tokens=8000, n_batches=12),
             dict(rounds=1, model="tiny", vocab_size=100, max_tokens=200, n_batches=2)),
     )),

@@ -5,12 +5,14 @@
 Counts the padding of an epoch, translates the test sentences by a beam of 5, and finds between which values 95 of 100 BLEU scores lie if the
 sentences are drawn again and again. Then, for each head of the encoder: the mean weight that a token gives to the one before it, to itself, to the
 one after it, and to the end of the sentence; and that of "his" and "her" on the person whom they mean, beside the weight that the other tokens of
-the same sentences give at the same distances, which a head that only counts positions would give as well. Last, two sentences translated, with all
-weights. A minute on two cores.
+the same sentences give at the same distances, which a head that only counts positions would give as well. From German, where "ihr" is her or their: from
+which of three places a model learns which of the two it is to write. Last, sentences translated, with all weights. A minute on two cores.
 Writes results/translation_analysis_multi30k_SOURCE-TARGET_DEVICE.json.
 """
 
 import json
+import re
+from itertools import product
 from pathlib import Path
 
 import sacrebleu
@@ -24,7 +26,12 @@ from annotated_transformer.experiments.translation import TranslationConfig, Tra
 from annotated_transformer.inspection.attention_maps import trace_attention
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
-CAPTION, RUNNING = "A man in a red hat is reading his newspaper.", RUNNING_PAIR[0]
+CAPTIONS = {"en": "A man in a red hat is reading his newspaper.", "de": "Zwei Frauen sitzen vor ihrem Haus."}
+RUNNING = {"en": RUNNING_PAIR[0], "de": RUNNING_PAIR[1]}
+# "ihr" is hers after the first of each pair, and theirs after the second
+ONE_OR_MORE = [("Eine Frau sitzt", "Zwei Frauen sitzen"), ("Ein Mädchen sitzt", "Zwei Mädchen sitzen"), ("Eine Dame sitzt", "Zwei Damen sitzen"),
+               ("Eine Frau steht", "Drei Frauen stehen"), ("Ein Mädchen steht", "Drei Kinder stehen"), ("Eine Frau wartet", "Zwei Männer warten")]
+THEN = ["vor ihrem Haus.", "auf ihrem Boot.", "mit ihrem Hund auf der Straße.", "in ihrem Auto.", "neben ihren Fahrrädern.", "auf ihrem Bett."]
 
 
 def score(translations: list, references: list) -> dict:
@@ -84,6 +91,29 @@ def pronouns(translator: Translator, sources: list) -> dict:
     return dict(n=len(on_person), on_person=mean(on_person), same_distance=mean(elsewhere))
 
 
+@torch.no_grad()
+def her_or_their(translator: Translator) -> dict:
+    "For sentences in pairs: the log-odds of their against her, when beginning, source and pronoun are those of one (0) or of more (1)."
+    model, tokenizer, odds, right = translator.model, translator.tokenizer, {}, [0, 0]
+    her, their = (tokenizer.encode(f"of {word}")[-1] for word in ("her", "their"))
+    for pair, rest in product(ONE_OR_MORE, THEN):
+        sources = [f"{start} {rest}" for start in pair]
+        written = translator.translate(sources)
+        right = [n + (f" {word} " in text) for n, word, text in zip(right, ("her", "their"), written)]
+        # what it has written itself, up to the pronoun
+        begun = [re.split(r" (?:her|their|his|its)\b", text)[0] for text in written]
+        read = [model.encode(torch.tensor([[*tokenizer.encode(source), model.config.eos_id]])) for source in sources]
+        at = [next(i for i, token in enumerate(tokenizer.words(tokenizer.encode(source))) if token.startswith("▁ihr")) for source in sources]
+        for beginning, source, pronoun in product((0, 1), repeat=3):
+            memory, mask = read[source][0].clone(), read[source][1]
+            memory[0, at[source]] = read[pronoun][0][0, at[pronoun]]
+            ids = torch.tensor([[model.config.bos_id, *tokenizer.encode(begun[beginning])]])
+            logits = model.logits(model.decode(ids, memory, mask)[0, -1])
+            odds.setdefault((beginning, source, pronoun), []).append((logits[their] - logits[her]).item())
+    rows = [dict(beginning=b, source=s, pronoun=p, log_odds=sum(found) / len(found), their=sum(x > 0 for x in found)) for (b, s, p), found in odds.items()]
+    return dict(pairs=len(ONE_OR_MORE) * len(THEN), right=right, rows=rows)
+
+
 def rounded_lists(tensor: torch.Tensor) -> list:
     "Nested lists of numbers with three digits after the point."
     return json.loads(json.dumps(tensor.tolist()), parse_float=lambda digits: round(float(digits), 3))
@@ -111,10 +141,12 @@ if __name__ == "__main__":
     batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), TranslationConfig.preset("multi30k").max_tokens)
     found = dict(
         padding=padding_fraction(batches), score=score(translator.translate(sources), references),
-        places=places(translator, sources), pronouns=pronouns(translator, sources))
-    print(found["score"], found["padding"], sep="\n")
-    of_pronouns = {"his, her": found["pronouns"]["on_person"], "same distance": found["pronouns"]["same_distance"]}
-    for name, table in (found["places"] | of_pronouns).items():
+        places=places(translator, sources))
+    found |= dict(pronouns=pronouns(translator, sources)) if options.source == "en" else dict(her_or_their=her_or_their(translator))
+    print(found["score"], found["padding"], found.get("her_or_their", ""), sep="\n")
+    tables = found["places"] | {f"his, her: {name}": table for name, table in found.get("pronouns", {}).items() if name != "n"}
+    for name, table in tables.items():
         print(name, *("  ".join(f"{x:.3f}" for x in layer) for layer in table), sep="\n  ")
-    looks = [looked_at(translator, CAPTION, ["encoder self", "decoder self", "decoder cross"]), looked_at(translator, RUNNING, ["decoder cross"])]
+    looks = [looked_at(translator, CAPTIONS[options.source], ["encoder self", "decoder self", "decoder cross"]),
+             looked_at(translator, RUNNING[options.source], ["decoder cross"])]
     print("written to", results.save(**found, looks=looks))

@@ -1,0 +1,66 @@
+"""The paper's base model in the paper's step: 37,000 words, sentences of similar length, the loss in chunks.
+
+    python benchmarks/base_step.py [--device cuda] [--rounds 5]
+
+How many tokens a second it takes, what share that is of what a large product of matrices reaches on the same machine, the two in turns; and the most
+memory that a step holds beyond weights and Adam's averages, against the length of its sentences. A GPU is given the paper's 25,000 tokens on
+either side, in bfloat16 and compiled; a CPU 1,000, in float32. Writes results/base_step_DEVICE.json, which chapter 71 shows.
+"""
+import statistics
+
+import torch
+from ladder import Climber, Setup, draw_pairs
+from machine import Results, arguments, rounded, seconds
+from training import step_flops
+
+from annotated_transformer.data import Batch
+
+FAST = dict(attention="fused", loss="chunks", optimizer="fused", batches="by tokens", memory="pinned")
+SIZES = {"cpu": dict(max_tokens=1000, n_batches=3, product=2048, lengths=[32, 64, 128, 256, 512], rows=1),
+         "cuda": dict(max_tokens=25_000, n_batches=6, product=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4)}
+
+
+def product(size: int, device: str, dtype: torch.dtype):
+    "One product of two matrices, as a function."
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return lambda: a @ b
+
+
+def measure(device: str, rounds: int, max_tokens: int, n_batches: int, lengths: list, rows: int, product_size: int,
+            model: str = "base", vocab_size: int = 37_000) -> dict:
+    "Rate and memory of one model."
+    on_gpu = device == "cuda"
+    precision = "bfloat16" if on_gpu else "float32"
+    setup = Setup(**FAST, precision=precision, compiled=on_gpu)
+    side = Climber(setup, device, draw_pairs(n_batches * max_tokens // 16, vocab_size), model, vocab_size, max_tokens)
+    work = product(product_size, device, getattr(torch, precision))
+    times, products = [], []
+    for number in range(rounds + 1):
+        step, alone = seconds(side.run, device), seconds(work, device)
+        if number:  # in the first round programs are written
+            times.append(step)
+            products.append(alone)
+    flops = sum(step_flops(side.model, batch.to(device)) for batch in side.batches)
+    rate, best = flops / statistics.median(times), 2 * product_size**3 / statistics.median(products)
+    n_targets, n_sources = (sum(int((ids != 0).sum()) for ids in each) for each in
+                            ([b.tgt_out for b in side.batches], [b.src for b in side.batches]))
+    plain = side if not on_gpu else Climber(Setup(**FAST, precision=precision), device, [([3], [3])], model, vocab_size, max_tokens)
+    held = [plain.memory(Batch.from_pairs([([3] * (n - 1), [3] * (n - 1))] * rows)) for n in lengths]
+    return dict(
+        model=model, vocab_size=vocab_size, max_tokens=max_tokens, batches=len(side.batches), precision=precision, compiled=on_gpu, rounds=rounds,
+        source_tokens=n_sources, target_tokens=n_targets, seconds=rounded(statistics.median(times)), flops=flops,
+        tokens_per_second=round(n_targets / statistics.median(times)), tflops=rounded(rate / 1e12),
+        product_tflops=rounded(best / 1e12), share_of_product=rounded(rate / best),
+        memory=dict(rows=rows, lengths=lengths, bytes=held), last_loss=rounded(float(side.losses[-1])),
+    )
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="measured passes over all batches")
+    options = parser.parse_args()
+    sizes = dict(SIZES[options.device])
+    results = Results(f"base_step_{options.device}", options)
+    found = measure(options.device, options.rounds, product_size=sizes.pop("product"), **sizes)
+    print({key: found[key] for key in ("tokens_per_second", "tflops", "product_tflops", "share_of_product", "memory")})
+    print("written to", results.save(**found))
