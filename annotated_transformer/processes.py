@@ -26,7 +26,7 @@ from .config import argument_error
 __all__ = ['SHARD', 'MEETINGS', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes', 'any_process',
            'gather_values', 'on_first_process', 'spread_model', 'spread_weights', 'collect_weights', 'is_shard',
            'without_shards', 'cut_like', 'spread_state', 'random_states', 'set_random_states', 'map_nested',
-           'take_shards', 'put_shards', 'check_shards_can_be_saved', 'save_shards', 'load_shards']
+           'take_shards', 'put_shards', 'check_shards_can_be_saved', 'save_shards', 'reasons', 'load_shards']
 
 # %% ../nbs/72_processes.ipynb #who-is-here-code
 SHARD = ContextVar('shard', default=False) # are weights divided among the processes?
@@ -147,7 +147,8 @@ def is_shard(tensor) -> bool: # or any value
     return isinstance(tensor, DTensor)
 
 def without_shards(tensor:Tensor, # all processes have to call it
-                  ) -> Tensor: # the whole, that can be looked at
+                  ) -> Tensor: # the whole
+    "What can be looked at."
     return tensor.full_tensor() if is_shard(tensor) else tensor
 
 def cut_like(shard:Tensor, # of which each process may have a part
@@ -202,6 +203,7 @@ def map_nested(act, # (name, value) -> new value
 
 def take_shards(values, # dicts and lists of tensors and other values
                ) -> tuple: # the same with None in place of shards; name -> shard
+    "What each process writes for itself, and the rest."
     shards = {}
     def take(name, value):
         if not is_shard(value): return value
@@ -211,6 +213,7 @@ def take_shards(values, # dicts and lists of tensors and other values
 def put_shards(values, # with gaps, from `take_shards`
                shards:dict, # name -> tensor
               ): # dicts and lists as they were
+    "Fill the gaps."
     return map_nested(lambda name, value: shards.get(name, value), values)
 
 def check_shards_can_be_saved(): # by this version of PyTorch
@@ -227,12 +230,19 @@ def save_shards(shards:dict, # name -> shard, in all processes the same names
     from torch.distributed import checkpoint # takes a second, so only where it is needed
     writer = checkpoint.HuggingFaceStorageWriter(str(folder), save_distributed=True)
     try: checkpoint.save(shards, storage_writer=writer)
-    except checkpoint.CheckpointException as error: raise OSError(str(error)) from error
+    except checkpoint.CheckpointException as error: raise OSError(reasons(error)) from error
+
+def reasons(error, # a `CheckpointException`
+           ) -> str: # in words
+    "What went wrong in which process, without all tracebacks."
+    return '; '.join(f'process {rank}: {failure}'
+                     for rank, (failure, _) in error.failures.items())
 
 def load_shards(folder, # written by `save_shards`, in any number of processes
                 like:Tensor, # divided, or not, as the result shall be
                ) -> dict: # name -> tensor
     "Each process reads its parts. Raises `ValueError`."
+    from safetensors import SafetensorError
     from torch.distributed import checkpoint, tensor as distributed
     new = partial(torch.zeros, device=like.device)
     if is_shard(like):
@@ -245,5 +255,7 @@ def load_shards(folder, # written by `save_shards`, in any number of processes
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', UserWarning) # that this process is alone
             checkpoint.load(tensors, storage_reader=reader)
-    except checkpoint.CheckpointException as error: raise ValueError(str(error)) from error
+    except SafetensorError as error: raise ValueError(f'{folder}: {error}') from error
+    except checkpoint.CheckpointException as error:
+        raise ValueError(reasons(error)) from error
     return tensors

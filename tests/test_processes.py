@@ -100,7 +100,7 @@ def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     (tmp_path / "0" / "checkpoints").mkdir(parents=True)
     (tmp_path / "0" / "checkpoints" / ".shards").touch()  # a file where the folder should be: nothing can be written there
     done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
-    assert done.stderr.count("no checkpoint of step 12, and none before") == 1 and len(losses(tmp_path / "0")) == 12
+    assert done.stderr.count("no checkpoint of step 12, and none before: process 0: ") == 1 and len(losses(tmp_path / "0")) == 12
     assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
     (saved,) = (tmp_path / "1" / "checkpoints").glob("step-*")
     assert (saved.name, len([*(saved / "shards").iterdir()])) == ("step-00000007", 2)
