@@ -238,25 +238,33 @@ def test_flipped_bits_are_found(tmp_path):
     load_model(folder, Transformer)
 
 
+def judge(folder: Path, model: Transformer) -> float:
+    "Load a folder that somebody edited: it is refused, or has the shapes of `model`. Returns the seconds of work."
+    start = time.process_time()
+    try:
+        back = load_model(folder, Transformer)
+    except ValueError as error:
+        assert len(str(error)) < 2000, error
+    else:
+        assert all(a.shape == b.shape for a, b in zip(back.parameters(), model.parameters(), strict=True))
+    return time.process_time() - start
+
+
 def test_edited_configurations_are_refused_or_fit_the_weights(tmp_path):
-    "With a right manifest: somebody edited config.json and wrote the folder anew."
-    rng, model = random.Random(2), Transformer(TINY)
+    "With a right manifest: somebody edited config.json and wrote the folder anew. None costs more than 1,000 loads of a good folder."
+    rng, model, folder = random.Random(2), Transformer(TINY), tmp_path / "model"
     values = [0, -1, 1, 3, 10**9, 10**30, 0.5, -0.1, True, None, "x", "64", [], {}, float("inf")]
+    usual = min(judge(save_model(model, tmp_path / "good"), model) for _ in range(3))
     for _ in range(tries("configurations")):
-        with write_folder(tmp_path / "model") as new:
+        with write_folder(folder) as new:
             write_model(model, new)
             config = json.loads((new / "config.json").read_text())
             name = rng.choice([*config, "unheard_of"])
             config[name] = rng.choice(values)
             (new / "config.json").write_text(json.dumps(config))
-        start = time.process_time()
-        try:
-            back = load_model(tmp_path / "model", Transformer)
-        except ValueError as error:
-            assert len(str(error)) < 2000, f"{name}: {error}"
-        else:
-            assert all(a.shape == b.shape for a, b in zip(back.parameters(), model.parameters(), strict=True))
-        assert time.process_time() - start < 20, f"{name} = {config[name]} took too long to be judged"
+        # the quicker of two: the first may import what only a refusal needs, or meet a machine that stands still
+        seconds = min(judge(folder, model) for _ in range(2))
+        assert seconds < 1000 * usual, f"{name} = {config[name]} took {seconds / usual:.0f} times as long as a good folder"
     record("configurations", tries("configurations"))
 
 
