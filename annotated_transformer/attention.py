@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import argument_error, check_probabilities
+from .dropout import apply_dropout
 
 # %% auto #0
 __all__ = ['Attention', 'ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights',
@@ -61,7 +62,7 @@ def reference_attention(
     """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
     rows, dropout."""
     weights = attention_weights(query, key, mask)
-    return F.dropout(weights, dropout) @ value
+    return apply_dropout(weights, dropout) @ value
 
 # %% ../nbs/02_attention.ipynb #fused-attention
 def fused_attention(
@@ -72,6 +73,8 @@ def fused_attention(
     dropout:float=0.0, # probability of dropping a weight, now
 ) -> Tensor: # *batch Q Dv
     "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
+    if dropout and query.device.type == 'cpu': # there they have no dropout
+        return reference_attention(query, key, value, mask, dropout)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask,
                                           dropout_p=dropout)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import check_probabilities, check_sizes, check_width
+from .dropout import Dropout
 
 # %% auto #0
 __all__ = ['NORM_ORDERS', 'ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 'LayerNorm', 'PostNorm', 'PreNorm']
@@ -31,7 +32,7 @@ class FeedForward(nn.Module):
         check_sizes(d_model=d_model, d_ff=d_ff)
         check_probabilities(dropout=dropout)
         self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-        self.dropout, self.activation = nn.Dropout(dropout), activation
+        self.dropout, self.activation = Dropout(dropout), activation
 
     def forward(self, x:Tensor, # *batch D
                ) -> Tensor: # *batch D
@@ -79,7 +80,7 @@ class PostNorm(nn.Module):
                 ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model, eps), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
 
     def forward(self, x:Tensor, # B L D
                 sublayer:Callable[[Tensor], Tensor], # B L D -> B L D
@@ -99,7 +100,7 @@ class PreNorm(nn.Module):
                 ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model, eps), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
 
     def forward(self, x:Tensor, # B L D
                 sublayer:Callable[[Tensor], Tensor], # B L D -> B L D

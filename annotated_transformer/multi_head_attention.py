@@ -18,6 +18,7 @@ from .attention import (Attention, attention_weights,
 from .config import (argument_error, check_memory,
                                           check_probabilities, check_sizes, check_width,
                                           uncompiled)
+from .dropout import apply_dropout
 
 # %% auto #0
 __all__ = ['RECORDINGS', 'split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'attend', 'records_of',
@@ -103,7 +104,7 @@ def attend(query:Tensor, # *batch Q Dk
         return out, None
     check_attention_inputs(query, key, value, mask)
     weights = attention_weights(query, key, mask)
-    return F.dropout(weights, dropout) @ value, weights
+    return apply_dropout(weights, dropout) @ value, weights
 
 # %% ../nbs/04_multi_head_attention.ipynb #records-of
 RECORDINGS = ContextVar('RECORDINGS', default=()) # of this thread: (names, records) each

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import argument_error, check_memory
+from .dropout import Dropout
 from .embeddings import TokenEmbedding
 
 # %% auto #0
@@ -98,7 +99,7 @@ class InputEmbedding(nn.Module):
                 ):
         super().__init__()
         self.embedding, self.positions = embedding, positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids:Tensor, # B L
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1

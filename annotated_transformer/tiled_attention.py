@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from .attention import fused_attention, scaled_dot_product_scores
 from .config import check_sizes
+from .dropout import apply_dropout
 
 # %% auto #0
 __all__ = ['LiveBytes', 'peak_bytes', 'tiled_attention', 'restricted_attention']
@@ -74,7 +75,7 @@ def tiled_attention(
         if mask is not None: weights = weights.masked_fill(hidden, 0.)
         shrink = (highest - new).exp()
         total = total*shrink + weights.sum(-1, keepdim=True)
-        output = output*shrink + F.dropout(weights, dropout) @ value[..., these, :]
+        output = output*shrink + apply_dropout(weights, dropout) @ value[..., these, :]
         highest = new
     return output / total.clamp(min=limits.tiny) # 0 where all is masked
 

@@ -15,7 +15,7 @@ from training import step_flops
 
 from annotated_transformer.data import Batch
 
-FAST = dict(attention="fused", loss="chunks", optimizer="fused", batches="by tokens", memory="pinned")
+FAST = dict(attention="fused", loss="chunks", optimizer="fused", batches="by tokens", dropout="ours", memory="pinned")
 SIZES = {"cpu": dict(max_tokens=1000, n_batches=3, product=2048, lengths=[128, 256, 512, 1024], rows=4),
          "cuda": dict(max_tokens=25_000, n_batches=6, product=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4)}
 

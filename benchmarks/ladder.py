@@ -14,10 +14,12 @@ from functools import partial
 
 import torch
 from machine import Results, arguments, rounded, seconds
+from torch import nn
 from torch._dynamo.utils import counters
 
 from annotated_transformer.attention import fused_attention, reference_attention
 from annotated_transformer.data import Batch, batch_by_tokens, padding_fraction
+from annotated_transformer.dropout import Dropout
 from annotated_transformer.loss import chunked_sequence_loss, reference_cross_entropy, sequence_loss
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
@@ -35,6 +37,7 @@ MEAN_LOG, SPREAD, RATIO_SPREAD, SHORTEST, LONGEST = 2.6, 0.33, 0.18, 3, 50 # of 
 class Setup:
     "How a step is taken. The defaults are the plainest."
     attention: str = "formula"
+    dropout: str = "torch"
     loss: str = "formula"
     optimizer: str = "a loop"
     batches: str = "in any order"
@@ -50,6 +53,7 @@ RUNGS = [
     ("fused Adam", dict(optimizer="fused"), ("cpu", "cuda")),
     ("batches of similar length", dict(batches="by tokens"), ("cpu", "cuda")),
     ("cross-entropy in chunks", dict(loss="chunks"), ("cpu", "cuda")),
+    ("dropout drawn by fours", dict(dropout="ours"), ("cpu",)),  # on a GPU it is PyTorch's
     ("bfloat16", dict(precision="bfloat16"), ("cpu", "cuda")),
     ("pinned memory", dict(memory="pinned"), ("cuda",)),
     ("compiled", dict(compiled=True), ("cpu", "cuda")),
@@ -85,7 +89,8 @@ class Climber:
         torch.manual_seed(SEED)
         self.setup, self.device = setup, device
         self.model = Transformer(TransformerConfig.preset(model, vocab_size=vocab_size)).to(device).train()
-        for module in self.model.modules():
+        for name, module in list(self.model.named_modules()):
+            if isinstance(module, Dropout) and setup.dropout == "torch": self.model.set_submodule(name, nn.Dropout(module.p))
             if isinstance(module, MultiHeadAttention): module.attention_fn = fused_attention if setup.attention == "fused" else reference_attention
         plain_adam = partial(torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False)
         self.optimizer = build_optimizer(self.model) if setup.optimizer == "fused" else plain_adam(self.model.parameters())

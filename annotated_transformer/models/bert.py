@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..config import argument_error, check_sizes
 from ..data import PAD
 from ..datasets.python_reference import CLS_ID, MASK_ID, SEP_ID, UNK_ID
+from ..dropout import Dropout
 from ..embeddings import LMHead, TokenEmbedding
 from ..layers import ACTIVATIONS, LayerNorm
 from ..masks import padding_mask
@@ -70,7 +71,7 @@ class BERTEmbedding(nn.Module):
         self.positions = LearnedPositionalEmbedding(config.d_model, config.max_len,
                                                     config.d_k)
         self.norm = LayerNorm(config.d_model, config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, ids:Tensor, # B L
                 segments:Tensor|None=None, # B L, ids of segments; None means all 0
@@ -166,7 +167,7 @@ class SentenceClassifier(nn.Module):
     def __init__(self, config:BERTConfig): # architecture, and the number of classes
         super().__init__()
         self.config, self.bert = config, BERT(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, config.n_classes)
         init_bert_weights(self.output, config.d_model)
 

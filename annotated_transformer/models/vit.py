@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import argument_error, check_sizes
+from ..dropout import Dropout
 from ..multi_head_attention import record_attention
 from ..positions import LearnedPositionalEmbedding
 from ..transformer import (StackConfig, build_encoder,
@@ -99,7 +100,7 @@ class ViT(nn.Module):
         self.cls_token = nn.Parameter(torch.randn(config.d_model) * 0.02)
         self.positions = LearnedPositionalEmbedding(config.d_model, 1 + rows*columns,
                                                     config.d_k)
-        self.dropout, self.encoder = nn.Dropout(config.dropout), build_encoder(config)
+        self.dropout, self.encoder = Dropout(config.dropout), build_encoder(config)
         init_weights(self)
 
     def forward(self, images:Tensor, # B C H W, values from 0 to 1
