@@ -10,7 +10,7 @@ import statistics
 
 import torch
 from ladder import Climber, Setup, draw_pairs
-from machine import Results, arguments, rounded, seconds
+from machine import Results, arguments, product, rounded, seconds
 from training import step_flops
 
 from annotated_transformer.data import Batch
@@ -18,12 +18,6 @@ from annotated_transformer.data import Batch
 FAST = dict(attention="fused", loss="chunks", optimizer="fused", batches="by tokens", dropout="ours", memory="pinned")
 SIZES = {"cpu": dict(max_tokens=1000, n_batches=3, product=2048, lengths=[128, 256, 512, 1024], rows=4),
          "cuda": dict(max_tokens=25_000, n_batches=6, product=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4)}
-
-
-def product(size: int, device: str, dtype: torch.dtype):
-    "One product of two matrices, as a function."
-    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    return lambda: a @ b
 
 
 def measure(device: str, rounds: int, max_tokens: int, n_batches: int, lengths: list, rows: int, product_size: int,

@@ -109,6 +109,12 @@ def seconds(work: Callable[[], object], device: str) -> float:
     return time.perf_counter() - start
 
 
+def product(size: int, device: str, dtype: torch.dtype) -> Callable[[], torch.Tensor]:
+    "One product of two matrices, as a function: what a machine reaches at best."
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return lambda: a @ b
+
+
 def rounded(x: float) -> float: return float(f"{x:.4g}") # to four digits
 
 

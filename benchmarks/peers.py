@@ -5,7 +5,7 @@ Layers that come without embeddings stand between ours: the same embeddings, pos
 its norms; labml-nn has the norm before each sub-layer. None of it is a hundredth of the work; results note the number of parameters of each.
 Besides PyTorch and transformers they are installed for a comparison only:
 
-    .venv/bin/python -m pip install --no-deps labml-nn "labml<0.5" labml-helpers x-transformers einops einx torch-einops-utils loguru
+    .venv/bin/python -m pip install --no-deps labml-nn "labml<0.5" labml-helpers x-transformers einops einx frozendict torch-einops-utils loguru
 """
 import importlib.metadata
 import importlib.util

@@ -4,14 +4,14 @@
 
 All sides that are installed (see peers.py) take turns in one process, on the same batch, with the same loss, optimizer and clipping. Ours has
 biases in its projections here, and dropout in all the places where `nn.Transformer` has it; what still differs is in peers.py. A ratio is the
-other's median over ours: above 1, ours is faster.
+other's median over ours: above 1, ours is faster. On a CPU a large product of matrices takes turns with them: what share of its rate a step reaches.
 """
 import copy
 import statistics
 from functools import partial
 
 import torch
-from machine import Results, arguments, rounded, seconds
+from machine import Results, arguments, product, rounded, seconds
 from peers import has_right_masks, peers_here, versions
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -30,6 +30,7 @@ from annotated_transformer.transformer import Transformer, TransformerConfig
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {"tiny": (10, 5, 12, 128, 1024), "base": (997, 32, 64, 16, 512), "big": (997, 32, 64, 8, 256)}
 SEED = 0 # of the weights and dropout
+PRODUCT = 2048 # size of the matrices that a CPU multiplies in its turn; a GPU's rate is measured by itself, in stages.py
 WARM_UP = 3 # steps of each side that are not counted
 
 
@@ -77,18 +78,24 @@ def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool 
         if not has_right_masks(make(), config.vocab_size): raise SystemExit(f"{name} does not mask as it should")
     sides = {name: Side(make().to(device).train()) for name, make in makers.items()}
     if compiled: sides |= {f"{name} compiled": Side(makers[name]().to(device).train(), True) for name in ("ours", "torch")}
+    at_best = product(PRODUCT, device, torch.float32) if device == "cpu" else None
+    products = []
     for turn in range(WARM_UP + rounds):
+        if at_best: products.append(seconds(at_best, device))
         for name in sorted(sides, reverse=turn % 2 == 0): # the order alternates, so that nobody always goes first
             sides[name].step(batch, device)
     times = {name: side.times[WARM_UP:] for name, side in sides.items()}
     median = {name: statistics.median(each) for name, each in times.items()}
     pairs = {theirs: "ours compiled" if "compiled" in theirs else "ours" for theirs in sides if not theirs.startswith("ours")}
     ratios = {theirs: [b / a for a, b in zip(times[mine], times[theirs])] for theirs, mine in pairs.items()}
+    flops = step_flops(sides["ours"].model, batch)
+    rate = 2 * PRODUCT**3 / statistics.median(products) if at_best else None
     return dict(
         size=size, dropout=dropout, seed=SEED, batch=list(batch.src.shape), tokens=batch.n_tokens, rounds=rounds,
         parameters={name: count_parameters(side.model) for name, side in sides.items()},
-        flops=step_flops(sides["ours"].model, batch),
+        flops=flops,
         milliseconds={name: rounded(1000 * each) for name, each in median.items()},
+        share_of_product=rate and {name: rounded(flops / each / rate) for name, each in median.items()},
         tokens_per_second={name: round(batch.n_tokens / each) for name, each in median.items()},
         step_memory_mb={name: side.memory(batch) for name, side in sides.items()},
         ratios={theirs: rounded(median[theirs] / median[mine]) for theirs, mine in pairs.items()},
