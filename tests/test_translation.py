@@ -9,7 +9,8 @@ import torch
 from annotated_transformer import translate
 from annotated_transformer.checkpoint import Checkpoints
 from annotated_transformer.experiments.experiment import run_and_save
-from annotated_transformer.experiments.translation import TranslationConfig, Translator, plot, run_translation, score_translations
+from annotated_transformer.experiments.translation import (
+    TranslationConfig, Translator, encode_parts, plot, run_translation, score_translations)
 
 SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
 
@@ -80,3 +81,15 @@ def test_scores_are_those_of_sacrebleu():
     assert scores["bleu"] == sacrebleu.corpus_bleu(predictions, [references]).score
     assert scores["chrf"] == sacrebleu.corpus_chrf(predictions, [references]).score
     assert 0 < scores["bleu"] < 100 and "tok:13a" in scores["signature"]
+
+
+def test_a_run_in_lower_case_is_scored_in_lower_case(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"Room {i} IS Open\tZimmer {i} IST Offen\n" for i in range(100)))
+    text, tokenizer, train_ids, _ = encode_parts(TranslationConfig(corpus=str(path), lowercase=True, **SMALL))
+    for source, target in text.train + text.validation + text.test:
+        assert (source, target) == (source.lower(), target.lower())
+        assert tokenizer.decode(tokenizer.encode(target)) == target  # so that an exact match is possible
+    assert [tokenizer.decode(target) for _, target in train_ids] == [target for _, target in text.train]
+    cased, *_ = encode_parts(TranslationConfig(corpus=str(path), **SMALL))
+    assert any("Zimmer" in target for _, target in cased.test)

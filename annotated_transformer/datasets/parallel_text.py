@@ -48,6 +48,12 @@ class ParallelText:
                  for part in (self.train, self.validation, self.test))
         return ParallelText(*parts, self.target, self.source, self.report)
 
+    def lowercased(self) -> ParallelText:
+        "All text in lower case, as older work has it; the parts as they were."
+        parts = ([(source.lower(), target.lower()) for source, target in part]
+                 for part in (self.train, self.validation, self.test))
+        return ParallelText(*parts, self.source, self.target, self.report)
+
     def __repr__(self) -> str: # in a line, not with all its pairs
         reasons = [f'{n:,} {reason}' for reason, n in
                    self.report.get('dropped', {}).items() if n]

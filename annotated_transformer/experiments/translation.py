@@ -222,6 +222,7 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                 ) -> tuple: # text, tokenizer, ids of training pairs, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
+    if config.lowercase: text = text.lowercased() # what it is scored against, too
     tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
                                 config.vocab_size, lowercase=config.lowercase)
     train_ids, validation_ids = (tokenizer.encode_pairs(part)
