@@ -121,15 +121,13 @@ def number_pairs(n_train:int=20_000, # pairs for training
                  seed:int=0, # of the draw
                 ) -> ParallelText:
     "Numbers written out in two languages, no number twice. Needs num2words."
-    sizes = dict(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
-    check_sizes(**sizes)
+    check_sizes(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
     check_seed(seed)
     if source == target:
         raise argument_error('target', target, 'another language than the source')
     total = n_train + n_validation + n_test
     if not total <= limit <= 10**15:
-        raise argument_error('limit', limit, f'from {total:,}, the pairs that are asked '
-                             'for, to 10**15')
+        raise argument_error('limit', limit, f'{total:,}, the pairs asked for, to 10**15')
     parts = draw_numbers([n_train, n_validation, n_test], limit, seed)
     parts = [[tuple(spell_number(n, language) for language in (source, target))
               for n in part] for part in parts]
@@ -149,10 +147,9 @@ def fetch_file(url:str, # of one file
     part = path.with_name(f'.{path.name}.{uuid.uuid4().hex[:8]}')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (urllib.request.urlopen(url, timeout=timeout) as answer,
-              open(part, 'xb') as file):
-            while piece := answer.read(1 << 20): file.write(piece)
-            if left := getattr(answer, 'length', 0): # of what was announced
+        with urllib.request.urlopen(url, timeout=timeout) as reply, open(part, 'xb') as out:
+            while piece := reply.read(1 << 20): out.write(piece)
+            if left := getattr(reply, 'length', 0): # of what was announced
                 raise OSError(f'its last {left:,} bytes did not come')
         if (found := sha256(part)) != checksum:
             raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
