@@ -127,7 +127,7 @@ def number_pairs(n_train:int=20_000, # pairs for training
         raise argument_error('target', target, 'another language than the source')
     total = n_train + n_validation + n_test
     if not total <= limit <= 10**15:
-        raise argument_error('limit', limit, f'{total:,}, the pairs asked for, to 10**15')
+        raise argument_error('limit', limit, f'{total:,} (the pairs asked for) to 10**15')
     parts = draw_numbers([n_train, n_validation, n_test], limit, seed)
     parts = [[tuple(spell_number(n, language) for language in (source, target))
               for n in part] for part in parts]
