@@ -122,7 +122,7 @@ class Worker:
 
     def __init__(self, log: Path, device: str):
         processes = multiprocessing.get_context("forkserver") # a GPU does not survive the fork of a process that has used it
-        processes.set_forkserver_preload(["torch"])
+        processes.set_forkserver_preload(["torch", "torch._dynamo"]) # the second is what optimizers import; both leave the GPU alone
         self.connection, other = processes.Pipe()
         self.process = processes.Process(target=serve, args=(other, str(log), device))
         self.process.start()

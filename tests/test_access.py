@@ -1,7 +1,8 @@
-"""Everybody can read the site: by keyboard, by ear, with weak eyes, in a narrow window.
+"""Everybody can read the site: each page is whole, and open by keyboard, by ear, with weak eyes, in a narrow window, on a phone.
 
 axe-core, which knows the rules of WCAG, looks at each page with everything unfolded, in light and in dark. It is one file of
-an npm package, fetched like MathJax and kept in pytest's cache; without npm, or a browser, these tests are skipped.
+an npm package, fetched like MathJax and kept in pytest's cache; without npm, or a browser, these tests are skipped. To load a
+page and to set its formulas is what takes the time, so that all is asked of a page in one visit.
 """
 
 import importlib
@@ -13,11 +14,12 @@ import pytest
 from building import need_tools
 
 need_tools()
-from browsing import narrow, open_browser, visit
+from browsing import narrow, open_browser, requested, visit
 from project import ROOT, chapters
 
 PAGES = [*(chapter.name for chapter in chapters()), *(path.stem for path in sorted((ROOT / "nbs").glob("*.md"))), "genindex", "search"]
 ON_A_PHONE = ["02_attention", "08_transformer", "84_interop.weight_map", "index"]
+ASKED = ["formulas", "pictures", "from elsewhere", "errors", "on a phone", "sideways", "cut off", "barred", "faint in light", "faint in dark"]
 WINDOW = 1300  # pixels; a line of code of WIDEST characters can be read in it without scrolling
 WIDEST = 92
 AXE = dict(
@@ -70,7 +72,12 @@ def unfold(browser):
         """document.querySelectorAll('details').forEach(d => { d.open = true });
         document.head.append(Object.assign(document.createElement('style'), {textContent: '* { transition: none !important }'}))"""
     )
-    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0]))")  # sizes are known
+    settle(browser)
+
+
+def settle(browser):
+    "Wait until sizes are known."
+    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0]))")
 
 
 def sample(browser, axe, known=()) -> list[str]:
@@ -95,12 +102,46 @@ def lines_cut_off(browser) -> list[str]:
     )
 
 
-def look_at(browser, url, axe, known: set) -> dict[str, list[str]]:
-    "All that is asked of one page in a window of ordinary size; what kinds of text it has are known from then on."
+def what_is_missing(browser, address) -> dict[str, list]:
+    "Of a page that was just visited: formulas, pictures, and what it asked of others than its own host."
+    formulas, drawn, faults = browser.execute_script(
+        """return ['.math', '.math mjx-container > svg', 'mjx-merror, [data-mjx-error]']
+        .map(s => document.querySelectorAll('article ' + s.replaceAll(', ', ', article ')).length)"""
+    )
+    urls = requested(browser)
+    assert any(url.startswith(address) for url in urls), "the log is empty"
+    return {
+        "formulas": [f"{drawn} of {formulas} drawn, {faults} faulty"] if drawn < formulas or faults else [],
+        "pictures": browser.execute_script("return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"),
+        "from elsewhere": [url for url in urls if not url.startswith((address, "data:", "blob:", "about:"))],
+        "errors": [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"],
+    }
+
+
+def too_wide_for_a_phone(browser, width=390) -> list[str]:
+    "What a reader would have to push aside, and what is cut off at the right."
+    with narrow(browser, width, 840, mobile=True):
+        settle(browser)
+        # a page that is too wide makes a phone's window wider, too
+        found = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth].filter(x => x > arguments[0])", width)
+        return found + browser.execute_script(
+            """return [...document.querySelectorAll('article :is(p, li, img, h1, h2, h3, summary)')]
+            .filter(e => e.getBoundingClientRect().right > arguments[0] + 1
+                && !e.closest('pre, mjx-container, .pst-scrollable-table-container, .cell_output, div.math'))
+            .map(e => e.textContent.slice(0, 80))""",
+            width,
+        )
+
+
+def look_at(browser, address, page, axe, known: set) -> dict[str, list]:
+    "All that is asked of one page; what kinds of text it has are known from then on."
+    visit(browser, f"{address}{page}.html")
+    found = what_is_missing(browser, address)
+    unfold(browser)
+    found["on a phone"] = too_wide_for_a_phone(browser)
     with narrow(browser, WINDOW, 1000):
-        visit(browser, url)
-        unfold(browser)
-        found = {
+        settle(browser)
+        found |= {
             "sideways": browser.execute_script("const all = document.documentElement; return all.scrollWidth > innerWidth ? [all.scrollWidth] : []"),
             "cut off": lines_cut_off(browser),
         }
@@ -126,7 +167,7 @@ def found(request, address, browser, axe, tmp_path_factory):
     def look(page):
         mine, known = free.get()
         try:
-            return look_at(mine, f"{address}{page}.html", axe, known)
+            return look_at(mine, address, page, axe, known)
         finally:
             free.put((mine, known))
 
@@ -135,7 +176,20 @@ def found(request, address, browser, axe, tmp_path_factory):
     second.quit()
 
 
-@pytest.mark.parametrize("what", ["sideways", "cut off", "barred", "faint in light", "faint in dark"])
+def test_each_fault_would_be_seen(browser, address):
+    "What is asked of pages finds something in a page that has it all."
+    visit(browser, f"{address}index.html")
+    browser.execute_async_script(
+        """document.querySelector('article').insertAdjacentHTML('beforeend', `<p style="width: 900px">wide</p>
+            <img alt="" src="nowhere.png"><mjx-merror></mjx-merror>`);
+        fetch('http://nowhere.invalid/').catch(() => setTimeout(arguments[0], 300))"""
+    )
+    found = what_is_missing(browser, address)
+    found["on a phone"] = too_wide_for_a_phone(browser)
+    assert all(found.values()) and len(found) == 5, found
+
+
+@pytest.mark.parametrize("what", ASKED)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_is_for_everybody(found, page, what):
     complaints = found[page].result()[what]
