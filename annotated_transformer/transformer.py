@@ -168,7 +168,7 @@ class TransformerConfig(StackConfig):
                              n_layers=4, dropout=0.3),
                'tiny': dict(vocab_size=100, d_model=64, d_ff=256, n_heads=4, n_layers=2,
                             dropout=0.0),
-               'one-layer': dict(d_model=64, d_ff=256, n_heads=2, n_layers=1, dropout=0.0)}
+               'one-layer': dict(d_model=32, d_ff=32, n_heads=1, n_layers=1, dropout=0.0)}
 
     def __post_init__(self): check_transformer_config(self)
 

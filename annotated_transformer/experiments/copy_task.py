@@ -41,7 +41,7 @@ class CopyTaskConfig(ExperimentConfig):
     model: str = 'one-layer' # preset of `TransformerConfig`
     batch_size: int = 64 # sequences per step
     steps: int = 800 # updates of the weights
-    lr: float = 5e-3 # peak learning rate
+    lr: float = 1e-2 # peak learning rate
     presets = {'tiny': {},
                'two-layer': dict(model='tiny', batch_size=128, steps=600, lr=3e-3),
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
