@@ -165,7 +165,7 @@ Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
 def train_copy_task(
     task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
     preset:Annotated[str, typer.Option(
-        help='Sizes of data and model: tiny (two CPU cores, a quarter of a minute), '
+        help='Sizes of data and model: tiny (two CPU cores, some ten seconds), '
              'two-layer (surer to reverse) or base (the paper\'s, for a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Annotated[Optional[int], typer.Option(
