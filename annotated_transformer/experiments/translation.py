@@ -195,8 +195,8 @@ class TranslationConfig(Config):
     length_penalty: float = 0.6 # alpha of the search
     seed: int = 0 # of weights, order and dropout
     presets = {'numbers': {}, 'multi30k': dict(
-        corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=4096,
-        epochs=100, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
+        corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=8192,
+        epochs=140, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
         label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
