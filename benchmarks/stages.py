@@ -272,10 +272,15 @@ STAGES = (
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),
     )),
-    Stage("translation", "Multi30k, English to German, three seeds; German to English once", tuple(
-        Job(f"{source}-{target}, seed {seed}", translation_run, 6.0, dict(preset="multi30k", source=source, target=target, seed=seed),
+    Stage("translation", "Multi30k in lower case, English to German, three seeds; then what else may matter", tuple(
+        Job(name, translation_run, 6.0, dict(preset="multi30k", source=source, target=target, **changes),
             dict(preset="multi30k", model="tiny", epochs=1, n_average=1, vocab_size=300, n_pairs=200),
-            needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), data_there=corpus_is_there)
-        for source, target, seed in (("en", "de", 0), ("en", "de", 1), ("en", "de", 2), ("de", "en", 0))
+            needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), data_there=corpus_is_there, last=last)
+        for name, source, target, changes, last in (
+            *((f"en-de, seed {seed}", "en", "de", dict(lowercase=True, seed=seed), False) for seed in (0, 1, 2)),
+            ("de-en", "de", "en", dict(lowercase=True), False),
+            ("en-de, three matrices", "en", "de", dict(lowercase=True, tie_weights=False), True),
+            ("en-de, capitals", "en", "de", {}, True),
+        )
     )),
 )
