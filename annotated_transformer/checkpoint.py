@@ -21,8 +21,9 @@ from torch import nn
 from .config import (
     argument_error, check_memory, check_sizes, import_extra, uncompiled)
 from .folders import read_folder, write_folder
-from .processes import (
-    load_shards, on_first_process, process_rank, put_shards, save_shards, take_shards)
+from annotated_transformer.processes import (
+    gather_values, load_shards, on_first_process, process_rank, put_shards, save_shards,
+    take_shards)
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
@@ -213,25 +214,34 @@ class Checkpoints:
         kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
         warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
 
-    def load(self, state) -> bool: # a `TrainingState`, changed; whether there was one
-        "Go on with the newest checkpoint that can be read. Raises `ValueError`."
+    def read_newest(self) -> tuple: # step, 0 if there is none; weights; state
+        "The newest checkpoint that can be read. Raises `ValueError` if processes differ."
+        found = 0, {}, {}
         for step in self.steps():
-            try: tensors, saved = read_folder(self.path(step), read_checkpoint)
+            try: found = step, *read_folder(self.path(step), read_checkpoint)
             except (OSError, ValueError, RuntimeError) as error:
                 warnings.warn(f'{self.path(step)} is passed over: {error}')
-                continue
-            model = uncompiled(state.model)
-            check_fit(model, tensors)
-            if (shards := self.path(step)/SHARDS).exists():
-                parameter = next(state.runner.parameters())
-                saved = put_shards(saved, load_shards(shards, parameter))
-            try: state.load_state_dict(saved)
-            except KeyError as error:
-                raise ValueError(f'{self.path(step)} is of another version of this '
-                                 f'library: it has no {error}') from error
-            model.load_state_dict(tensors, strict=False)
-            return True
-        return False
+            else: break
+        if len(set(steps := gather_values(found[0]))) > 1: # of another, each would train on
+            raise argument_error('folder', f'{self.folder}, where the processes can read '
+                                 f'the steps {steps}', 'one that all of them can read')
+        return found
+
+    def load(self, state) -> bool: # a `TrainingState`, changed; whether there was one
+        "Go on with the newest checkpoint that can be read. Raises `ValueError`."
+        step, tensors, saved = self.read_newest()
+        if not step: return False
+        model = uncompiled(state.model)
+        check_fit(model, tensors)
+        if (shards := self.path(step)/SHARDS).exists():
+            parameter = next(state.runner.parameters())
+            saved = put_shards(saved, load_shards(shards, parameter))
+        try: state.load_state_dict(saved)
+        except KeyError as error:
+            raise ValueError(f'{self.path(step)} is of another version of this '
+                             f'library: it has no {error}') from error
+        model.load_state_dict(tensors, strict=False)
+        return True
 
     def log_row(self, row:dict): # the newest of the history
         "Show it in TensorBoard, if that is wanted."

@@ -107,7 +107,8 @@ def spread_model(model:nn.Module, # on its device
         known = signature(DistributedDataParallel).parameters # newer ones have another name
         name = next(n for n in ('forward_sync_buffers', 'broadcast_buffers') if n in known)
         # the same in each step: buffers, and which parameters have a gradient
-        runner = DistributedDataParallel(model, static_graph=True, **{name: False})
+        runner = DistributedDataParallel(model, static_graph=True, **{name: False},
+                                         gradient_as_bucket_view=True) # not kept twice
         runner.config = getattr(model, 'config', None) # says what is padding
         return runner
     from torch.distributed.fsdp import fully_shard

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from .config import (Config, argument_error,
     check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
-from .loss import (
-    padding_of, perplexity, score_targets, sequence_loss)
+from .loss import padding_of, perplexity, score_targets, sequence_loss
 from .optimizer import (
     SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
 from .processes import (
@@ -54,7 +53,7 @@ class TrainConfig(Config):
     eval_every: int = 0 # steps between evaluations; 0 means only at the end
     patience: int = 0 # evaluations without a lower loss that end the run; 0: none do
     log_every: int = 10 # steps between rows of the history
-    precision: str = 'auto' # see `PRECISIONS`; auto is bfloat16 on CUDA
+    precision: str = 'auto' # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
     compile: bool = False # translate the model with torch.compile first
     seed: int = 0 # of dropout
     presets = {'default': {}, 'paper': dict(
@@ -79,9 +78,8 @@ def check_train_config(config:TrainConfig, # to be checked
     check_probabilities(label_smoothing=config.label_smoothing, ema_decay=config.ema_decay)
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
-    check_seed(config.seed)
+    check_seed(config.seed), check_flags(compile=config.compile)
     if config.eval_every or config.patience: check_sizes(eval_every=config.eval_every)
-    check_flags(compile=config.compile)
     check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
                   max_grad_norm=config.max_grad_norm)
     check_numbers('a finite number of at least 0', lambda given: given >= 0,
@@ -106,10 +104,10 @@ def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
 def autocast(device:torch.device, # where the model is
              precision:str='auto', # see `PRECISIONS`
             ): # a context manager
-    "Mixed precision for the forward pass: bfloat16 if asked for, or by itself on CUDA."
+    "Mixed precision for the forward pass: bfloat16 if asked for, or where a GPU has it."
     check_choice('precision', precision, PRECISIONS)
-    dtype = PRECISIONS[precision] or (torch.bfloat16 if device.type == 'cuda'
-                                      else torch.float32)
+    fast = device.type == 'cuda' and torch.cuda.is_bf16_supported(including_emulation=False)
+    dtype = PRECISIONS[precision] or (torch.bfloat16 if fast else torch.float32)
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
 # %% ../nbs/13_training.ipynb #train-step
@@ -153,7 +151,7 @@ class History:
 
     def log_step(self, loss:float, gradient_norm:float, lr:float): # of the last one
         self.record(self.steps, loss=loss, gradient_norm=gradient_norm, lr=lr,
-                    tokens_per_second=self.n_tokens / max(self.seconds, 1e-9))
+                    tokens_per_second=self.n_tokens / max(self.seconds, 1e-9)) # so far
 
     def column(self, name:str) -> tuple[list, list]: # steps and values
         rows = [row for row in self.rows if name in row]
@@ -228,7 +226,7 @@ class _NoBar(nullcontext): # shows nothing, and needs no tqdm
 CHECKED_STEPS = 10 # whose losses are looked at together, at the most
 
 class NotFinite(FloatingPointError):
-    "The loss is no finite number; what was computed when it happened."
+    "The loss or its gradient is not finite; what was computed when that happened."
     def __init__(self, step:int, # counted from 1
                  loss:float, # nats per token
                  gradient_norm:float, # before clipping
@@ -237,16 +235,16 @@ class NotFinite(FloatingPointError):
                 ):
         self.step, self.loss, self.gradient_norm = step, loss, gradient_norm
         self.learning_rate, self.batches = config.learning_rate(step), batches
-        super().__init__(f'the loss is {loss} at step {step}, where the learning rate was '
-                         f'{self.learning_rate:g} and the gradient norm {gradient_norm:g}; '
-                         f'look at its batches, or try a smaller lr or max_grad_norm')
+        super().__init__(f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at step '
+                         f'{step}, where the learning rate was {self.learning_rate:g}; look '
+                         'at its batches, or try a smaller lr or max_grad_norm')
 
 def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
                  config:TrainConfig, # of the run
                 ):
-    "Raise `NotFinite` for the first of some steps whose loss is NaN or infinite."
-    losses = torch.stack([loss for _, _, loss, _ in recent]) if recent else torch.zeros(0)
-    for i in (~losses.isfinite()).nonzero().flatten().tolist()[:1]:
+    "Raise `NotFinite` for the first of some steps whose loss or gradient is not finite."
+    sums = torch.stack([loss + norm for *_, loss, norm in recent] or [torch.zeros(())])
+    for i in (~sums.isfinite()).nonzero().flatten().tolist()[:1]:
         step, group, loss, norm = recent[i]
         raise NotFinite(step, float(loss), float(norm), config, group)
     recent.clear()
@@ -295,15 +293,17 @@ class TrainingState:
         bar.set_postfix(loss=f'{float(loss):.4f}')
         if checkpoints: checkpoints.log_row(self.history.rows[-1])
 
-    def evaluate(self, eval_fn:Callable, bar, checkpoints) -> float: # seconds it took
-        "Measure, write it down, and keep the weights that were measured."
-        start = time.perf_counter()
+    def evaluate(self, eval_fn:Callable|None, bar, checkpoints) -> float: # seconds it took
+        "If it is due: measure, write it down, and keep the weights that were measured."
+        start, steps, rows = time.perf_counter(), self.history.steps, self.history.rows
+        if not (eval_fn and steps and self.config.is_due(steps, self.config.eval_every)
+                and steps not in (row['step'] for row in rows if 'loss' not in row)):
+            return 0. # there is no such function, or it is not due, or done
         with self.average.in_place() if self.average else nullcontext():
             collect_weights(self.runner, self.model)
             scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same ones
             if self.config.patience and 'loss' not in scores:
                 raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
-            steps = self.history.steps
             self.history.record(steps, **{f'eval_{k}': scores[k] for k in scores})
             measured = ', '.join(f'{k} {scores[k]:.4g}' for k in scores)
             bar.write(f'step {steps:,}: {measured}', file=sys.stderr) # as the bar
@@ -349,6 +349,7 @@ def train_steps(state:TrainingState, # as it is at the beginning
     config, history, recent = state.config, state.history, []
     runner = torch.compile(state.runner) if config.compile else state.runner
     started = time.perf_counter() - history.seconds
+    started += state.evaluate(eval_fn, bar, checkpoints) # what a signal has put off
     for step, group in step_batches(batches, config, history.steps):
         if history.has_stalled(config.patience): break
         set_learning_rate(state.optimizer, config.learning_rate(step))
@@ -361,8 +362,7 @@ def train_steps(state:TrainingState, # as it is at the beginning
         if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
             check_finite(recent, config)
         if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
-        if eval_fn and config.is_due(step, config.eval_every):
-            started += state.evaluate(eval_fn, bar, checkpoints)
+        if not stop: started += state.evaluate(eval_fn, bar, checkpoints)
         if save: checkpoints.save(state)
         bar.update()
         if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one

@@ -157,6 +157,42 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, u
     assert resumed.predictions == whole.predictions and resumed.metrics["masked_loss"] == whole.metrics["masked_loss"]
 
 
+def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_signals):
+    from annotated_transformer.data import batch_pairs
+    from annotated_transformer.datasets.synthetic import synthetic_pairs
+    from annotated_transformer.training import Interrupted, TrainConfig, train
+
+    def batches(stop=0):
+        for number, batch in enumerate(batch_pairs(synthetic_pairs(), 2), 1):
+            if number == stop:
+                os.kill(os.getpid(), signal.SIGTERM)
+            yield batch
+
+    def training(folder, stop=0):
+        torch.manual_seed(0)
+        model, config = Transformer(TINY), TrainConfig(steps=9, eval_every=3, log_every=1)
+        weight = next(model.parameters())
+        measure = lambda _: dict(loss=weight.norm().item())  # noqa: E731
+        return train(model, batches(stop), config, measure, Checkpoints(folder), progress=False)
+
+    whole = training(tmp_path / "whole")
+    with pytest.raises(Interrupted, match="SIGTERM after step 6") as stopped:
+        training(tmp_path / "cut", stop=6)
+    assert stopped.value.history.column("eval_loss")[0] == [3]
+    resumed = training(tmp_path / "cut")
+    assert resumed.column("eval_loss") == whole.column("eval_loss") and whole.column("eval_loss")[0] == [3, 6, 9]
+    assert resumed.column("loss") == whole.column("loss")
+    assert training(tmp_path / "cut").column("eval_loss")[0] == [3, 6, 9], "at the end nothing is measured twice"
+
+
+def test_processes_that_read_different_checkpoints_do_not_go_on(tmp_path, monkeypatch):
+    from annotated_transformer import checkpoint
+
+    monkeypatch.setattr(checkpoint, "gather_values", lambda step: [step, 100])
+    with pytest.raises(ValueError, match=r"folder: got .* can read the steps \[0, 100\]', expected one that all"):
+        Checkpoints(tmp_path).load(None)
+
+
 def limited(action, limit: int) -> str:
     "What an action says in a process whose files may not be larger than `limit` bytes, as on a disk that is full."
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n{action}"
