@@ -235,9 +235,9 @@ class NotFinite(FloatingPointError):
                 ):
         self.step, self.loss, self.gradient_norm = step, loss, gradient_norm
         self.learning_rate, self.batches = config.learning_rate(step), batches
-        super().__init__(f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at step '
-                         f'{step}, where the learning rate was {self.learning_rate:g}; look '
-                         'at its batches, or try a smaller lr or max_grad_norm')
+        super().__init__(f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at '
+                         f'step {step}, at a learning rate of {self.learning_rate:g}; '
+                         'look at its batches, or try a smaller lr or max_grad_norm')
 
 def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
                  config:TrainConfig, # of the run
