@@ -89,12 +89,13 @@ def restricted_attention(
     "Self-attention to at most `2*radius + 1` places. Source: section 4, Table 1."
     check_sizes(radius=radius)
     n, more = query.shape[-2], -query.shape[-2] % radius # places that fill the last block
-    def blocks(x, around): # *batch blocks places D; so many places more at either side
-        x = F.pad(x, (0, 0, around, more + around))
-        return x.unfold(-2, radius + 2*around, radius).mT
+    def blocks(x, around): # batch blocks places D; so many places more at either side
+        x = F.pad(x, (0, 0, around, more + around)).unfold(-2, radius + 2*around, radius).mT
+        return x.reshape(-1, *x.shape[-3:]) # four axes, as the fused kernel wants
     place = torch.arange(n + more, device=query.device)
     seen = F.pad(place, (radius, radius), value=-1).unfold(0, 3*radius, radius)[:, None]
     near = (place.view(-1, radius, 1) - seen).abs() <= radius
     mask = near & (seen >= 0) & (seen < n) # blocks radius 3*radius
-    return fused_attention(blocks(query, 0), blocks(key, radius), blocks(value, radius),
-                           mask).flatten(-3, -2)[..., :n, :]
+    output = fused_attention(blocks(query, 0), blocks(key, radius), blocks(value, radius),
+                             mask[None])
+    return output.reshape(*query.shape[:-2], n + more, -1)[..., :n, :]
