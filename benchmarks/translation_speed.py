@@ -1,17 +1,18 @@
 """How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
 
     python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
-    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER
+    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_cpu_0
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
-ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps, translates the test part, and so does the same model as
-a Marian: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
+ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
+part, and so does the same model as a Marian: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
 (ours) or than the longest source of its batch (theirs). How many answers of
 the two are equal is part of the result. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
 """
 import statistics
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 import torch
 import transformers
@@ -19,6 +20,7 @@ from machine import Results, arguments, rounded, seconds
 from peers import TorchTransformer
 from training import Side
 
+from annotated_transformer.checkpoint import load_model
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import batch_pairs
 from annotated_transformer.datasets.parallel_text import open_parallel_text
@@ -82,6 +84,22 @@ def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: 
     )
 
 
+def trained_model(options, settings, train_ids: list, config):
+    "A model with biases, as Marian has them: the one in --model with zeros for those it lacks, or a new one after some hundred steps."
+    torch.manual_seed(0)
+    model = Transformer(config.replace(attention_bias=True)).to(options.device)
+    if options.model:
+        trained = load_model(options.model, Transformer, options.device)
+        missing, unexpected = model.load_state_dict(trained.state_dict(), strict=False)
+        if unexpected or not all(name.endswith(".bias") for name in missing): raise SystemExit(f"{options.model} is no model of --corpus {options.corpus}")
+        with torch.no_grad():
+            for name in missing: model.get_parameter(name).zero_()
+        return model.eval()
+    n_batches = sum(1 for _ in zip(epochs(train_ids, settings.max_tokens), range(options.trained)))
+    train(model, epochs(train_ids, settings.max_tokens), settings.training(n_batches), progress=False)
+    return model
+
+
 def main(options):
     results = Results(f"translation_speed_{options.corpus}_{options.device}", options)
     transformers.logging.set_verbosity_error()
@@ -92,16 +110,13 @@ def main(options):
     batches = list(islice(epochs(train_ids, settings.max_tokens), WARM_UP + options.steps))
     training = compare_training(config.replace(**same), batches, options.device)
     print(training, flush=True)
-    torch.manual_seed(0)
-    model = Transformer(config.replace(attention_bias=True)).to(options.device)
-    n_batches = sum(1 for _ in zip(epochs(train_ids, settings.max_tokens), range(options.trained)))
-    train(model, epochs(train_ids, settings.max_tokens), settings.training(n_batches), progress=False)
+    model = trained_model(options, settings, train_ids, config)
     test = [source for source, _ in open_parallel_text(options.corpus, options.data_dir).test]
     decoding = []
     for beam_size in (1, 5):
         decoding.append(compare_decoding(model, tokenizer, test, beam_size, options.device, options.rounds))
         print(decoding[-1], flush=True)
-        path = results.save(corpus=options.corpus, parameters=sum(p.numel() for p in model.parameters()), training=training, decoding=decoding)
+        path = results.save(corpus=options.corpus, model=options.model and Path(options.model).name, parameters=sum(p.numel() for p in model.parameters()), training=training, decoding=decoding)
     print("written to", path)
 
 
@@ -110,6 +125,7 @@ if __name__ == "__main__":
     parser.add_argument("--corpus", default="numbers", choices=["numbers", "multi30k"])
     parser.add_argument("--data-dir", help="a local copy of the corpus")
     parser.add_argument("--steps", type=int, default=120, help="measured training steps of each side")
+    parser.add_argument("--model", metavar="FOLDER", help="a model that benchmarks/translation.py trained on this corpus, to translate with")
     parser.add_argument("--trained", type=int, default=400, help="steps that the model is trained for before it translates")
     parser.add_argument("--rounds", type=int, default=3, help="measured translations of the test part")
     main(parser.parse_args())
