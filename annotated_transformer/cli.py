@@ -179,8 +179,7 @@ def train_copy_task(
     overwrite:Overwrite=False, # whatever is there
     minutes:Minutes=5.0, # between checkpoints
 ):
-    """Train a Transformer to copy, reverse or sort sequences; count exact matches on unseen
-    ones."""
+    "Train a Transformer to copy, reverse or sort; count exact matches on new sequences."
     run_experiment(copy_task.CopyTaskConfig, copy_task.run_copy_task, copy_task, preset,
                    device, out or Path('runs')/task, resume, overwrite, minutes,
                    task=task, seed=seed, steps=steps, n_heldout=heldout)
@@ -316,8 +315,7 @@ def answer_lines(answers:Hypotheses, # of one source, N of them
 def decode(
     sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
     model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
-    beam:Annotated[int,
-                   typer.Option(help='Beginnings kept alive; 1 is greedy decoding.')]=1,
+    beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy.')]=1,
     n_best:Annotated[int, typer.Option(
         help='Answers to print, at most as many as the beam.')]=1,
     length_penalty:Annotated[float, typer.Option(
@@ -335,8 +333,8 @@ def decode(
                                  f'those of copy-task, {SpecialTokens()}')
         source = parse_ids(sequence, transformer.config.vocab_size)
         answers = beam_search(transformer, pad_sequences([[*source, EOS]]), max_len,
-                              beam_size=beam,
-                              length_penalty=length_penalty, n_best=n_best)[0]
+                              beam_size=beam, n_best=n_best,
+                              length_penalty=length_penalty)[0]
         typer.echo('\n'.join(answer_lines(answers)))
         if attention is None: return
         best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
@@ -348,14 +346,15 @@ def decode(
 @app.command('train-translation')
 def train_translation(
     corpus:Annotated[Optional[str], typer.Option(
-        help='numbers, multi30k, pairs.tsv, or two files: a.en,a.de [default: the '
-             'preset\'s].')]=None,
+        help='numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].')]=None,
     preset:Annotated[str, typer.Option(
         help='Sizes and rates: numbers (minutes) or multi30k (hours on a CPU).')]='numbers',
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(
         help='Folder with the files of the corpus [default: the usual place].')]=None,
+    max_length:Annotated[Optional[int], typer.Option(
+        help='Characters; leave out longer pairs of a file [default: any length].')]=None,
     seed:Seed=0, # of weights, order and dropout
     epochs:Annotated[Optional[int], typer.Option(
         help='Times through the training pairs, at most [default: the preset\'s].')]=None,
@@ -369,7 +368,8 @@ def train_translation(
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
                    preset, device, out or Path('runs')/'translation', resume, overwrite,
                    minutes, corpus=corpus, source=source, target=target, seed=seed,
-                   data_dir=data_dir and str(data_dir), epochs=epochs)
+                   data_dir=data_dir and str(data_dir),
+                   max_length=max_length, epochs=epochs)
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
@@ -387,13 +387,14 @@ def translate(
         if attention is not None: check_page(attention, model)
         translator = translation.Translator.load(model, device)
         lines, wrong = translation.read_sentences(sys.stdin.buffer, translator)
-        options = dict(beam_size=beam, length_penalty=length_penalty, n_best=n_best)
-        for answer in translator.translate(lines, **options):
+        options = dict(beam_size=beam, length_penalty=length_penalty)
+        for answer in translator.translate(lines, n_best, **options):
             for text in [answer] if n_best is None else answer:
                 typer.echo(' '.join(text.splitlines())) # one line stays one line
         for number in sorted(wrong): typer.echo(f'line {number}: {wrong[number]}', err=True)
         if attention is not None and (first := next(filter(str.strip, lines), None)):
-            view = attention_view(translator.trace(first))
+            view = attention_view(translator.trace(first, **options))
             typer.echo(f'written to {view.save(attention, title=first)}', err=True)
+        elif attention is not None: typer.echo('no sentence, so no page', err=True)
         if wrong: raise typer.Exit(1)
     except (ValueError, OSError, ImportError) as error: raise option_error(error) from error

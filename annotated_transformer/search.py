@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import (SpecialTokens, argument_error, check_memory,
-                                          check_sizes)
+                                          check_numbers, check_sizes)
 from .decoding import (Hypotheses, check_eval_mode, filler,
                                             gather_beams, max_lengths, next_log_probs)
 
@@ -90,8 +90,7 @@ def check_beam(beam_size:int, # at least 1
               ):
     "Raise `ValueError` for options that make no search."
     check_sizes(beam_size=beam_size, n_best=1 if n_best is None else n_best)
-    if not 0 <= length_penalty < math.inf:
-        raise argument_error('length_penalty', length_penalty, 'a number of at least 0')
+    check_numbers('a number of at least 0', lambda x: x >= 0, length_penalty=length_penalty)
     if (n_best or 1) > beam_size:
         raise argument_error('n_best', n_best, f'at most beam_size = {beam_size}')
 

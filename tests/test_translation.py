@@ -4,10 +4,14 @@ import pytest
 for package in ("tokenizers", "sacrebleu", "sacremoses"):
     pytest.importorskip(package, reason="translation needs its extra: pip install '.[translation]'")
 
+from dataclasses import replace
+
 import torch
 
 from annotated_transformer import translate
 from annotated_transformer.checkpoint import Checkpoints
+from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.experiments import translation
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.experiments.translation import (
     TranslationConfig, Translator, encode_parts, plot, run_translation, score_translations)
@@ -62,6 +66,50 @@ def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
     assert translate(tmp_path / "run", sources, beam_size=config.beam_size) == uncut.predictions
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors", "tokenizer.json"]
+
+
+def test_a_run_goes_on_with_its_own_corpus_alone(corpus, tmp_path, monkeypatch):
+    class Stop(KeyboardInterrupt): pass
+
+    def stop(self, *arguments, **options): raise Stop
+
+    words = tmp_path / "pairs.tsv"
+    words.write_text(open(corpus, encoding="utf-8").read(), encoding="utf-8")
+    config = TranslationConfig(corpus=str(words), **SMALL)
+    options = dict(every_minutes=1e-9, device="cpu", progress=False)
+    with monkeypatch.context() as patched, pytest.raises(Stop):
+        patched.setattr(Translator, "translate", stop) # at the first evaluation
+        run_and_save(run_translation, config, tmp_path / "run", **options)
+    assert len(translate(tmp_path / "run.interrupted", ["one and two"])) == 1 # it has its tokenizer
+    whole = words.read_text(encoding="utf-8")
+    words.write_text(whole.replace("eins und", "eins  ,"), encoding="utf-8")
+    with pytest.raises(ValueError, match="corpus: got 'other pairs'"): run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
+    words.write_text(whole, encoding="utf-8")
+    run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
+    assert not (tmp_path / "run.interrupted").exists()
+
+
+@pytest.mark.parametrize("part", ["train", "validation", "test"])
+def test_what_is_too_long_is_said_before_anything_is_trained(part, corpus, tmp_path, monkeypatch):
+    text, long = open_parallel_text(corpus), "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))  # two tokens each, or three
+    (_, target), *others = getattr(text, part)
+    longer = replace(text, **{part: [(long, target), *others]})
+    config = TranslationConfig(corpus=corpus, **SMALL | dict(max_tokens=4096))
+    with monkeypatch.context() as patched, pytest.raises(ValueError, match="corpus: got .a pair of [123],[0-9]+ tokens.*max_length"):
+        patched.setattr(translation, "open_parallel_text", lambda *names, **options: longer)
+        encode_parts(config)
+    path = tmp_path / "pairs.tsv"
+    path.write_text(open(corpus, encoding="utf-8").read() + f"{long}\tlang\n", encoding="utf-8")
+    left_out, *_ = encode_parts(config.replace(corpus=str(path), max_length=400))
+    assert left_out.report["dropped"]["too long"] == 1
+
+
+def test_what_looks_the_same_is_translated_the_same(uncut):
+    translator = Translator(uncut.model, uncut.tokenizer)
+    texts = ["fünf and one", "fu\u0308nf and one", " fünf\tand\u00a0one "]
+    first, *others = translator.translate(text for text in texts)
+    assert first and others == [first] * 2
+    assert translator.translate(iter(())) == []
 
 
 def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):

@@ -123,8 +123,7 @@ def number_pairs(n_train:int=20_000, # pairs for training
     "Numbers written out in two languages, no number twice. Needs num2words."
     check_sizes(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
     check_seed(seed)
-    if source == target:
-        raise argument_error('target', target, 'another language than the source')
+    if source == target: raise argument_error('target', target, 'another than the source')
     total = n_train + n_validation + n_test
     if not total <= limit <= 10**15:
         raise argument_error('limit', limit, f'{total:,} (the pairs asked for) to 10**15')
@@ -239,17 +238,19 @@ def read_tsv(path, # columns with tabs between, UTF-8, may end in .gz
              source_column:int=0, # of the source text, counted from 0
              target_column:int=1, # of the target text
             ) -> Iterator: # of (source text, target text)
-    "Pairs from one file. Raises `ValueError` for a line with too few columns."
+    "Pairs from one file, without Tatoeba's ids. Raises `ValueError` for other lines."
     columns = source_column, target_column
     if not all(type(c) is int and c >= 0 for c in columns) or len(set(columns)) < 2:
         raise argument_error('source_column, target_column', columns,
                              'two different whole numbers from 0 up')
     for number, line in enumerate(text_lines(path), 1):
         fields = line.split('\t')
+        if number == 1 and [field.isdecimal() for field in fields[:4]] == [True, False]*2:
+            columns = (1, 3) if columns == (0, 1) else columns # id, text, id, text
         if len(fields) <= max(columns):
             raise ValueError(f'{path}, line {number}: {len(fields)} columns with tabs '
                              f'between, expected {max(columns) + 1} or more: {line[:60]!r}')
-        yield fields[source_column], fields[target_column]
+        yield tuple(fields[column] for column in columns)
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
 def text_digest(*parts, # texts, or numbers
@@ -277,8 +278,7 @@ def clean_pairs(pairs:Iterable, # of (source text, target text); read once
             if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
                 raise argument_error(f'pair {report["read"]}', pair, 'two texts')
             cleaned = tuple(map(clean_text, pair))
-            shorter, longer = sorted(map(len, cleaned))
-            digest = text_digest(*cleaned)
+            (shorter, longer), digest = sorted(map(len, cleaned)), text_digest(*cleaned)
             tests = (not shorter, max_length is not None and longer > max_length,
                      max_ratio is not None and longer > max_ratio*shorter, digest in seen)
             if any(tests): report['dropped'][DROP_REASONS[tests.index(True)]] += 1

@@ -172,7 +172,8 @@ def begin_or_resume(config:Config, # of the run
     "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
     note = checkpoints/'experiment.json'
     content = [path for path in checkpoints.rglob('*') if path.is_file() and path != note]
-    found = [path for path in content if path.parent.name != 'tensorboard']
+    found = [path for path in content
+             if path.parent != checkpoints and path.parent.name != 'tensorboard']
     if content and not note.is_file():
         raise argument_error('folder', str(checkpoints), 'nothing of this name, or the '
                              'checkpoints of a run')
@@ -214,6 +215,7 @@ def keep_interrupted(checkpoints:Path, # folder of a run that was cut off
     with write_folder(beside(folder, '.interrupted')) as new:
         for name in ('config.json', 'model.safetensors', 'history.csv'):
             if (newest/name).is_file(): shutil.copy(newest/name, new/name)
+        for note in checkpoints.glob('tokenizer.json'): shutil.copy(note, new)
     return beside(folder, '.interrupted')
 
 def run_and_save(run:Callable, # (config, checkpoints=, **options) -> `ExperimentResult`

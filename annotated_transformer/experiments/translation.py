@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -19,23 +20,24 @@ from ..checkpoint import Checkpoints, average_models, load_model
 from ..config import (
     Config, argument_error, check_choice, check_flags, check_sizes, import_extra)
 from ..data import Batch, batch_by_tokens, pair_length
-from ..datasets.parallel_text import ParallelText, open_parallel_text
-from ..datasets.tokenizer import Tokenizer
+from ..datasets.parallel_text import (
+    ParallelText, clean_text, open_parallel_text, text_digest)
+from ..datasets.tokenizer import Tokenizer, checked_texts
 from ..decoding import generate_ids
 from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..loss import chunked_sequence_loss, sequence_loss
 from ..metrics import exact_match
-from ..processes import gather_values
+from ..processes import gather_values, on_first_process
 from ..search import beam_search, check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
 __all__ = ['epochs', 'Translator', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups',
-           'TranslationConfig', 'encode_parts', 'run_translation', 'search_steps', 'evaluate_search', 'format_example',
-           'plot', 'read_sentences', 'translate']
+           'TranslationConfig', 'encode_parts', 'keep_corpus', 'run_translation', 'search_steps', 'evaluate_search',
+           'format_example', 'plot', 'read_sentences', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -66,37 +68,53 @@ class Translator:
                                  f'{model.config.vocab_size}, as the model has')
         return cls(model, tokenizer)
 
-    def translate(self, sentences:list, # of texts
-                  beam_size:int=5, # hypotheses kept alive; 1 is greedy
-                  length_penalty:float=0.6, # alpha
-                  n_best:int|None=None, # translations of each; None: one, without a list
-                  batch_size:int=100, # sentences decoded together
-                 ) -> list: # of texts, in the same order; or of lists of texts
-        "Translate sentences. An empty one stays empty; one that is too long is refused."
-        for i, length in self.find_too_long(sentences).items():
+    def encode(self, sentences:list, # of texts, or any iterable
+              ) -> list: # of lists of ids
+        "Ids of sentences, whose blanks and composed letters are those of training."
+        return self.tokenizer.encode_all([*map(clean_text, checked_texts(sentences))])
+
+    def search(self, sources:list, # of lists of ids
+               beam_size:int=5, # hypotheses kept alive; 1 is greedy
+               length_penalty:float=0.6, # alpha
+               n_best:int|None=None, # translations of each; None: one, without a list
+               batch_size:int=100, # sentences decoded together
+              ) -> list: # of lists of ids, or of lists of those
+        "The ids of translations. An empty source stays empty; a long one is refused."
+        check_beam(beam_size, length_penalty, n_best)
+        for i, length in self.find_too_long(sources).items():
             raise argument_error(f'sentence {i}', f'{length:,} tokens', 'at most max_len = '
                                  f'{self.model.config.max_len:,}, as the model has')
-        sources = self.tokenizer.encode_all(sentences)
-        filled = [i for i, sentence in enumerate(sentences) if sentence.strip()]
-        answers = [[]]*len(sources) if n_best is None else [[[]]*n_best]*len(sources)
-        search = partial(beam_search, beam_size=beam_size, length_penalty=length_penalty,
+        filled = [i for i, source in enumerate(sources) if source]
+        answers = [[] if n_best is None else [[]]*n_best for _ in sources]
+        decode = partial(beam_search, beam_size=beam_size, length_penalty=length_penalty,
                          n_best=n_best)
         found = generate_ids(self.model, [sources[i] for i in filled], None, batch_size,
-                             search) if filled else []
+                             decode) if filled else []
         for i, ids in zip(filled, found): answers[i] = ids
+        return answers
+
+    def translate(self, sentences:list, # of texts, or any iterable
+                  n_best:int|None=None, # of each, perhaps some alike; None: one, no list
+                  **options, # of `search`
+                 ) -> list: # of texts, in the same order; or of lists of texts
+        "Translate sentences. An empty one stays empty; one that is too long is refused."
+        answers = self.search(self.encode(sentences), n_best=n_best, **options)
         if n_best is None: return [self.tokenizer.decode(ids) for ids in answers]
         return [[self.tokenizer.decode(ids) for ids in one] for one in answers]
 
-    def find_too_long(self, sentences:list, # of texts
+    def find_too_long(self, sources:list, # of lists of ids
                      ) -> dict: # index -> tokens
-        "The sentences of more tokens than the model has positions ready for."
-        lengths = map(len, self.tokenizer.encode_all(sentences))
-        return {i: n for i, n in enumerate(lengths) if n > self.model.config.max_len}
+        "The sources of more tokens than the model has positions ready for."
+        max_len = self.model.config.max_len
+        return {i: len(ids) for i, ids in enumerate(sources) if len(ids) > max_len}
 
     def trace(self, sentence:str, # of any words
+              **options, # of `search`
              ): # `AttentionMaps`
-        "The attention of every head while a sentence is translated greedily."
-        return trace_attention(self.model, self.tokenizer.encode(sentence),
+        "The attention of every head while a sentence is translated."
+        source, = self.encode([sentence])
+        answer, = self.search([source], **options) if source else [[]]
+        return trace_attention(self.model, source, [*answer, self.model.config.eos_id],
                                word=lambda id: self.tokenizer.words([id])[0])
 
 # %% ../../nbs/42_experiments.translation.ipynb #score-translations
@@ -178,6 +196,7 @@ class TranslationConfig(Config):
     target: str = 'de' # language
     data_dir: str|None = None # folder of the corpus; None: the usual place
     lowercase: bool = False # all text in lower case
+    max_length: int|None = None # characters of a side, in files; longer pairs are dropped
     vocab_size: int = 500 # tokens of both languages together, at the most
     model: str = 'tiny' # preset of `TransformerConfig`
     dropout: float = 0.0 # probability, on sub-layer outputs and embeddings
@@ -221,20 +240,37 @@ class TranslationConfig(Config):
 def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                 ) -> tuple: # text, tokenizer, ids of training pairs, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
-    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
+    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target,
+                              max_length=config.max_length)
     if config.lowercase: text = text.lowercased() # what it is scored against, too
     tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
                                 config.vocab_size, lowercase=config.lowercase)
-    train_ids, validation_ids = (tokenizer.encode_pairs(part)
-                                 for part in (text.train, text.validation))
-    for pair in train_ids + validation_ids:
-        if pair_length(pair) > config.max_tokens:
-            raise argument_error('corpus', f'a pair of {pair_length(pair):,} tokens, '
-                                 f'{tokenizer.decode(pair[0])[:40]!r} ...',
-                                 f'pairs that fit a batch of {config.max_tokens:,}')
+    parts = [tokenizer.encode_pairs(part)
+             for part in (text.train, text.validation, text.test)]
+    longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
+    for pair in sum(parts, []): # now, and not when a training is over
+        if pair_length(pair) > longest:
+            raise argument_error(
+                'corpus', f'a pair of {pair_length(pair):,} tokens, '
+                f'{tokenizer.decode(pair[0])[:40]!r} ...', f'at most {longest:,}; '
+                'max_length (--max-length), a number of characters, leaves longer ones out')
+    train_ids, validation_ids, _ = parts
     validation = [Batch.from_pairs(group)
                   for group in batch_by_tokens(validation_ids, config.max_tokens)]
     return text, tokenizer, train_ids, validation
+
+# %% ../../nbs/42_experiments.translation.ipynb #keep-corpus
+def keep_corpus(text:ParallelText, # divided
+                tokenizer:Tokenizer, # learnt from it
+                folder, # of the checkpoints of a run
+               ):
+    "Note what a run learns from. Raises `ValueError` where another corpus is noted."
+    note = Path(folder)/'corpus.txt'
+    digest = text_digest(text.train, text.validation, text.test).hex()
+    if note.is_file() and note.read_text(encoding='utf-8') != digest:
+        raise argument_error('corpus', 'other pairs', 'those of the run that is to go on')
+    tokenizer.save(folder)
+    note.write_text(digest, encoding='utf-8')
 
 # %% ../../nbs/42_experiments.translation.ipynb #run-translation
 def run_translation(
@@ -258,9 +294,9 @@ def run_translation(
         return dict(loss=evaluate(model, validation, rows=rows)['loss'],
                     bleu=scores['bleu'], exact_match=scores['exact_match'])
     with tempfile.TemporaryDirectory() as place:
-        place = gather_values(place)[0] # one for all processes
-        checkpoints = replace(checkpoints or Checkpoints(place, every_minutes=1e9),
-                              keep_evaluated=config.n_average)
+        checkpoints = checkpoints or Checkpoints(gather_values(place)[0], every_minutes=1e9)
+        checkpoints = replace(checkpoints, keep_evaluated=config.n_average)
+        on_first_process(keep_corpus, text, tokenizer, checkpoints.folder)
         history = train(model, epochs(train_ids, config.max_tokens, config.seed),
                         config.training(n_batches), measure, checkpoints,
                         chunked_sequence_loss if config.chunked_loss else sequence_loss,
@@ -301,10 +337,11 @@ def evaluate_search(config:TranslationConfig, # of the run
         table[name] = dict(score_translations(predictions, targets, config.target),
                            seconds=round(seconds, 2))
     scores = dict(task=f'{config.corpus} {config.source}-{config.target}', **table[name],
-                  steps_of_search=table, vocabulary=len(tokenizer))
+                  steps_of_search=table, vocabulary=len(tokenizer), corpus=text.report)
     metrics = collect_metrics(config, model, history, scores, len(targets), seconds)
-    summary = (f'{len(targets):,} held-out sentences: exact {scores["exact_match"]:.4f}, '
-               f'chrF {scores["chrf"]:.2f}, BLEU {scores["bleu"]:.2f}')
+    summary = (f'{text}\n{len(targets):,} held-out sentences: '
+               f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
+               f'BLEU {scores["bleu"]:.2f}')
     return ExperimentResult(config, model, history, metrics, text.test, predictions,
                             summary, tokenizer)
 
@@ -336,7 +373,7 @@ def read_sentences(stream, # of lines of bytes, such as `sys.stdin.buffer`
         except UnicodeDecodeError as error:
             text, wrong[number] = '', f'byte {error.start + 1} is not UTF-8'
         sentences.append(text.rstrip('\r\n'))
-    for i, length in translator.find_too_long(sentences).items():
+    for i, length in translator.find_too_long(translator.encode(sentences)).items():
         sentences[i] = ''
         wrong[i + 1] = (f'{length:,} tokens, and the model takes '
                         f'{translator.model.config.max_len:,} at most')

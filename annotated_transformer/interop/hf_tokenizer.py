@@ -5,6 +5,7 @@
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #hf-tokenizer-code-2
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..config import argument_error
@@ -51,11 +52,16 @@ class HuggingFaceTokenizer:
         "The ids of many texts."
         if not (texts := [*checked_texts(texts)]): return []
         given = dict(text_target=texts) if targets else dict(text=texts)
-        return self.theirs(**given, add_special_tokens=False)['input_ids']
+        return self.theirs(**given, add_special_tokens=False, # nor read from the text
+                           split_special_tokens=True)['input_ids']
 
-    def encode_pairs(self, pairs:list, # of (source text, target text)
+    def encode_pairs(self, pairs:Iterable, # of (source text, target text)
                     ) -> list: # of (source ids, target ids)
         "The ids of both sides, as batches are made from."
+        pairs = [*pairs]
+        for pair in pairs:
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise argument_error('pairs', pair, 'two texts in each')
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
         return [*zip(self.encode_all(sources), self.encode_all(targets, targets=True))]
 
