@@ -144,7 +144,8 @@ def load_model(folder, # written by `save_model`
         text, weights = read_folder(folder, read, (CONFIG, WEIGHTS))
         return build_from(read_config(text, model_class), model_class, weights).to(device)
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
-        raise ValueError(f'{folder} holds no readable model: {error}') from error
+        why = str(error).partition('\nException raised from')[0] # without frames of C++
+        raise ValueError(f'{folder} holds no readable model: {why}') from error
 
 # %% ../nbs/14_checkpoint.ipynb #checkpoints-class
 @dataclass
