@@ -35,7 +35,7 @@ from annotated_transformer.experiments.experiment import (
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .processes import SHARD, joined_processes, process_rank
-from .search import beam_search
+from .search import beam_search, check_beam
 from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
@@ -84,10 +84,9 @@ def main():
 
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
-           'n_best': '--n-best', 'max_len': '--max-len',
-           'length_penalty': '--length-penalty', 'every_minutes': '--checkpoint-minutes',
-           'folder': '--out', 'data_dir': '--data-dir', 'corpus': '--corpus',
-           'shard': '--shard'}
+           'n_best': '--n-best', 'length_penalty': '--length-penalty', 'folder': '--out',
+           'max_len': '--max-len', 'every_minutes': '--checkpoint-minutes',
+           'data_dir': '--data-dir', 'corpus': '--corpus', 'shard': '--shard'}
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -209,9 +208,9 @@ def train_gpt(
 ):
     "Train a language model on a text; compare it with n-gram models."
     run_experiment(language_model.LanguageModelConfig, language_model.run_language_model,
-                   language_model, preset, device, out or Path('runs')/'gpt',
-                   resume, overwrite, minutes,
-                   text=text and str(text), seed=seed, steps=steps, n_heldout=heldout)
+                   language_model, preset, device, out or Path('runs')/'gpt', resume,
+                   overwrite, minutes, text=text and str(text), seed=seed, steps=steps,
+                   n_heldout=heldout)
 
 @app.command('bert')
 def train_bert(
@@ -270,9 +269,8 @@ def train_captioner(
 ):
     "Train a model that writes the digits of a picture in words; count exact answers."
     run_experiment(captioning.CaptioningConfig, captioning.run_captioning, captioning,
-                   preset, device, out or Path('runs')/'captioning',
-                   resume, overwrite, minutes,
-                   seed=seed, steps=steps, n_heldout=heldout)
+                   preset, device, out or Path('runs')/'captioning', resume, overwrite,
+                   minutes, seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #symbols
 def parse_ids(text:str, # numbers, separated by spaces
@@ -368,8 +366,8 @@ def train_translation(
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
                    preset, device, out or Path('runs')/'translation', resume, overwrite,
                    minutes, corpus=corpus, source=source, target=target, seed=seed,
-                   data_dir=data_dir and str(data_dir),
-                   max_length=max_length, epochs=epochs)
+                   epochs=epochs, max_length=max_length,
+                   data_dir=data_dir and str(data_dir))
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
@@ -385,16 +383,18 @@ def translate(
     "Translate each line of standard input."
     try:
         if attention is not None: check_page(attention, model)
-        translator = translation.Translator.load(model, device)
-        lines, wrong = translation.read_sentences(sys.stdin.buffer, translator)
+        check_beam(beam, length_penalty, n_best)
+        translator, first, failed = translation.Translator.load(model, device), '', False
         options = dict(beam_size=beam, length_penalty=length_penalty)
-        for answer in translator.translate(lines, n_best, **options):
-            for text in [answer] if n_best is None else answer:
-                typer.echo(' '.join(text.splitlines())) # one line stays one line
-        for number in sorted(wrong): typer.echo(f'line {number}: {wrong[number]}', err=True)
-        if attention is not None and (first := next(filter(str.strip, lines), None)):
+        at_once = 1 if sys.stdin.isatty() else 1000 # whoever types sees each answer at once
+        for number, (text, answers, fault) in enumerate(translation.translate_lines(
+                sys.stdin.buffer, translator, n_best, at_once, **options), 1):
+            for answer in answers: typer.echo(' '.join(answer.splitlines())) # one line
+            if fault: typer.echo(f'line {number}: {fault}', err=True)
+            first, failed = first or text.strip(), failed or bool(fault)
+        if attention is not None and first:
             view = attention_view(translator.trace(first, **options))
             typer.echo(f'written to {view.save(attention, title=first)}', err=True)
         elif attention is not None: typer.echo('no sentence, so no page', err=True)
-        if wrong: raise typer.Exit(1)
+        if failed: raise typer.Exit(1)
     except (ValueError, OSError, ImportError) as error: raise option_error(error) from error

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 import torch
@@ -37,7 +37,7 @@ from ..transformer import Transformer, TransformerConfig
 # %% auto #0
 __all__ = ['epochs', 'Translator', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups',
            'TranslationConfig', 'encode_parts', 'keep_corpus', 'run_translation', 'search_steps', 'evaluate_search',
-           'format_example', 'plot', 'read_sentences', 'translate']
+           'format_example', 'plot', 'read_line', 'translate_lines', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(pairs:list, # of (source ids, target ids)
@@ -363,21 +363,30 @@ def plot(result:ExperimentResult, # of a translation
     return {'attention': plot_attention(maps, 'decoder cross')}
 
 # %% ../../nbs/42_experiments.translation.ipynb #translate-function
-def read_sentences(stream, # of lines of bytes, such as `sys.stdin.buffer`
-                   translator:Translator, # that will translate them
-                  ) -> tuple[list, dict]: # texts; number of a line -> what is wrong with it
-    "Lines as sentences. One that cannot be translated is left empty, and named."
-    sentences, wrong = [], {}
-    for number, line in enumerate(stream, 1):
-        try: text = line.decode('utf-8-sig' if number == 1 else 'utf-8')
-        except UnicodeDecodeError as error:
-            text, wrong[number] = '', f'byte {error.start + 1} is not UTF-8'
-        sentences.append(text.rstrip('\r\n'))
-    for i, length in translator.find_too_long(translator.encode(sentences)).items():
-        sentences[i] = ''
-        wrong[i + 1] = (f'{length:,} tokens, and the model takes '
-                        f'{translator.model.config.max_len:,} at most')
-    return sentences, wrong
+def read_line(line:bytes, # a sentence
+              translator:Translator, # that will translate it
+             ) -> tuple[str, str]: # text; what is wrong with it
+    "A line as a sentence. One that cannot be translated is left empty, and it is said why."
+    try: text = line.decode('utf-8-sig').rstrip('\r\n')
+    except UnicodeDecodeError as error: return '', f'byte {error.start + 1} is not UTF-8'
+    too_long = translator.find_too_long(translator.encode([text]))
+    if not too_long: return text, ''
+    return '', (f'{too_long[0]:,} tokens, and the model takes '
+                f'{translator.model.config.max_len:,} at most')
+
+def translate_lines(stream, # of lines of bytes, such as `sys.stdin.buffer`
+                    translator:Translator, # that translates them
+                    n_best:int|None=None, # translations of each; None: one
+                    at_once:int=1000, # lines that are read and translated together
+                    **options, # of `Translator.search`
+                   ) -> Iterator[tuple[str, list, str]]: # text, its translations, its fault
+    "Translate a line after the other, however many there are."
+    lines = iter(stream)
+    while block := [*islice(lines, at_once)]:
+        texts, faults = zip(*(read_line(line, translator) for line in block))
+        answers = translator.translate(texts, n_best, **options)
+        if n_best is None: answers = [[answer] for answer in answers]
+        yield from zip(texts, answers, faults)
 
 def translate(folder, # of a model with its `tokenizer.json`
               sentences:list, # of texts
