@@ -217,6 +217,7 @@ def put_shards(values, # with gaps, from `take_shards`
     "Fill the gaps."
     return map_nested(lambda name, value: shards.get(name, value), values)
 
+# %% ../nbs/72_processes.ipynb #shards-written-code
 def check_shards_can_be_saved(): # by this version of PyTorch
     "Raise `ValueError` if not: better before a training than in it."
     from torch.distributed import checkpoint

@@ -60,7 +60,7 @@ def tiled_attention(
     dropout:float=0.0, # probability of dropping a weight, now
     tile:int=128, # keys looked at together
 ) -> Tensor: # *batch Q Dv
-    "Equation 1, key by key, with an online softmax. Source: Milakov and Gimelshein 2018."
+    "Equation 1, tile by tile, with an online softmax. Source: Rabe and Staats 2021."
     check_sizes(tile=tile)
     n_keys, limits = key.shape[-2], torch.finfo(query.dtype)
     highest = query.new_full((*query.shape[:-1], 1), limits.min) # of the scores so far
