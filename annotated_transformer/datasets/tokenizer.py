@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import index
 from pathlib import Path
 
-from annotated_transformer.config import (
-    SpecialTokens, argument_error, check_flags, check_memory, check_sizes, import_extra,
-    printable)
+from ..config import (
+    SpecialTokens, argument_error, check_flags, check_memory, check_probabilities,
+    check_sizes, import_extra, printable)
 from ..folders import MANIFEST, read_folder, read_manifest, settle
 
 # %% auto #0
 __all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'LABELS', 'byte_letters', 'require_tokenizers', 'byte_level',
            'learn_byte_pairs', 'Tokenizer', 'check_text', 'checked_texts', 'checked_ids', 'readable',
-           'check_vocabulary', 'parse_tokenizer', 'read_tokenizer_file']
+           'check_vocabulary', 'parse_tokenizer', 'read_tokenizer_file', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #byte-letters-code
 def byte_letters() -> dict: # letter -> byte, 256 of them
@@ -110,6 +111,13 @@ class Tokenizer:
         "The ids of a text."
         check_text('text', text)
         return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def pre_tokenize(self, text:str, # any
+                    ) -> list: # of str, in letters of bytes
+        "Where a text is cut before merges are applied: mostly words."
+        check_text('text', text)
+        if self.tokenizer.normalizer: text = self.tokenizer.normalizer.normalize_str(text)
+        return [piece for piece, _ in self.tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
     def encode_all(self, texts:list, # of str
                   ) -> list: # of lists of ids
@@ -262,3 +270,61 @@ def read_tokenizer_file(folder:Path, # of a model, or of other programs
     if not (folder/TOKENIZER_FILE).is_file():
         raise FileNotFoundError(f'{folder/TOKENIZER_FILE} is missing')
     return read(folder)
+
+# %% ../../nbs/40_datasets.tokenizer.ipynb #drop-merges
+def drop_merges(piece:str, # bytes as letters, without a blank inside
+                ranks:dict, # pair of tokens -> its place among the merges
+                dropout:float, # probability that a pair is passed over, each time
+                rng, # `random.Random`
+               ) -> list: # of tokens
+    "Byte-pair encoding with merges left out. Source: Provilkov et al. 2020, algorithm 1."
+    tokens = list(piece)
+    while True:
+        kept = [(ranks[pair], i) for i, pair in enumerate(zip(tokens, tokens[1:]))
+                if pair in ranks and rng.random() >= dropout]
+        if not kept: return tokens
+        _, i = min(kept) # learnt first, and of those the first in the word
+        tokens[i:i + 2] = [tokens[i] + tokens[i + 1]]
+
+# %% ../../nbs/40_datasets.tokenizer.ipynb #sampled-pairs
+class SampledPairs:
+    """Pairs of ids whose words are cut at random, anew each time they are gone through.
+    Source: Provilkov et al. 2020. Differs: draws from `n_cuts` cuts of each word."""
+    n_cuts = 16
+
+    def __init__(self, tokenizer:Tokenizer, # whose merges are passed over at times
+                 pairs:Iterable, # of (source text, target text)
+                 dropout:float=0.1, # probability that a merge is passed over
+                 seed:int=0, # of the cuts: the same seed, the same cuts in the same order
+                 max_len:int=2**31, # tokens; a longer side is cut as usual
+                ):
+        check_probabilities(dropout=dropout)
+        check_sizes(max_len=max_len)
+        library = tokenizer.tokenizer
+        merges = json.loads(library.to_str())['model']['merges']
+        self.ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+        self.id_of, self.dropout, self.seed = library.token_to_id, dropout, seed
+        self.pairs = [[tokenizer.pre_tokenize(text) for text in pair] for pair in pairs]
+        self.max_len, self.cuts, self.turns = max_len, {}, 0
+
+    def __len__(self) -> int: return len(self.pairs)
+
+    def __iter__(self) -> Iterator: # of (source ids, target ids)
+        rng, self.turns = random.Random(f'{self.seed} {self.turns}'), self.turns + 1
+        for pair in self.pairs: yield tuple(self.draw(side, rng) for side in pair)
+
+    def draw(self, pieces:list, rng) -> list: # of ids
+        "A text in one of its cuts."
+        ids = [i for piece in pieces for i in rng.choice(self.cuts_of(piece))]
+        if len(ids) <= self.max_len: return ids
+        return [i for piece in pieces for i in self.ids_of(piece, 0., rng)]
+
+    def cuts_of(self, piece:str) -> list: # of lists of ids
+        if piece not in self.cuts: # drawn from numbers of its own, whenever it comes
+            rng = random.Random(f'{self.seed} {piece}')
+            self.cuts[piece] = [self.ids_of(piece, self.dropout, rng)
+                                for _ in range(self.n_cuts)]
+        return self.cuts[piece]
+
+    def ids_of(self, piece:str, dropout:float, rng) -> list: # of ids
+        return [*map(self.id_of, drop_merges(piece, self.ranks, dropout, rng))]

@@ -17,12 +17,13 @@ import torch
 from torch import nn
 
 from ..checkpoint import Checkpoints, average_models, load_model
-from ..config import (
-    Config, argument_error, check_choice, check_flags, check_sizes, import_extra)
+from annotated_transformer.config import (
+    Config, argument_error, check_choice, check_flags, check_probabilities, check_sizes,
+    import_extra)
 from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.parallel_text import (
     ParallelText, clean_text, open_parallel_text, text_digest)
-from ..datasets.tokenizer import Tokenizer, checked_texts
+from ..datasets.tokenizer import SampledPairs, Tokenizer, checked_texts
 from ..decoding import generate_ids
 from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
@@ -40,13 +41,13 @@ __all__ = ['epochs', 'Translator', 'moses_words', 'bleu_of_words', 'score_transl
            'format_example', 'plot', 'read_line', 'translate_lines', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
-def epochs(pairs:list, # of (source ids, target ids)
+def epochs(pairs, # a list of (source ids, target ids), or `SampledPairs`
            max_tokens:int, # see `batch_by_tokens`
            seed:int=0, # of the order
           ) -> Iterator[Batch]: # without end
     "All pairs, again and again, each time in other batches of similar length."
     for number in count():
-        for group in batch_by_tokens(pairs, max_tokens, seed=10_000*seed + number):
+        for group in batch_by_tokens([*pairs], max_tokens, seed=10_000*seed + number):
             yield Batch.from_pairs(group)
 
 # %% ../../nbs/42_experiments.translation.ipynb #translator
@@ -200,6 +201,7 @@ class TranslationConfig(Config):
     vocab_size: int = 500 # tokens of both languages together, at the most
     model: str = 'tiny' # preset of `TransformerConfig`
     dropout: float = 0.0 # probability, on sub-layer outputs and embeddings
+    bpe_dropout: float = 0.0 # probability that a merge is passed over in training
     tie_weights: bool = True # one matrix for embeddings and output
     max_tokens: int = 2048 # of a batch: pairs times the longest side
     epochs: int = 20 # at the most
@@ -219,9 +221,9 @@ class TranslationConfig(Config):
         label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
-                    n_average=self.n_average)
+        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
+        check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
         check_beam(self.beam_size, self.length_penalty, None)
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
@@ -238,7 +240,7 @@ class TranslationConfig(Config):
 
 # %% ../../nbs/42_experiments.translation.ipynb #encode-parts
 def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
-                ) -> tuple: # text, tokenizer, ids of training pairs, validation batches
+                ) -> tuple: # text, tokenizer, training pairs as ids, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target,
                               max_length=config.max_length)
@@ -255,6 +257,8 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                 f'{tokenizer.decode(pair[0])[:40]!r} ...', f'at most {longest:,}; '
                 'max_length (--max-length), a number of characters, leaves longer ones out')
     train_ids, validation_ids, _ = parts
+    if config.bpe_dropout: train_ids = SampledPairs(tokenizer, text.train,
+        config.bpe_dropout, config.seed, longest - 1)
     validation = [Batch.from_pairs(group)
                   for group in batch_by_tokens(validation_ids, config.max_tokens)]
     return text, tokenizer, train_ids, validation
@@ -285,7 +289,7 @@ def run_translation(
     text, tokenizer, train_ids, validation = encode_parts(config)
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)
-    n_batches = sum(1 for _ in batch_by_tokens(train_ids, config.max_tokens))
+    n_batches = sum(1 for _ in batch_by_tokens([*train_ids], config.max_tokens))
     some = text.validation[:n_bleu]
     def measure(model):
         written = Translator(model, tokenizer).translate([s for s, _ in some], beam_size=1)
