@@ -289,7 +289,7 @@ def drop_merges(piece:str, # bytes as letters, without a blank inside
 # %% ../../nbs/40_datasets.tokenizer.ipynb #sampled-pairs
 class SampledPairs:
     """Pairs of ids whose words are cut at random, anew each time they are gone through.
-    Source: Provilkov et al. 2020. Differs: draws from `n_cuts` cuts of each word."""
+    Source: Provilkov et al. 2020. Differs: a word has `n_cuts` cuts at the most."""
     n_cuts = 16
 
     def __init__(self, tokenizer:Tokenizer, # whose merges are passed over at times
@@ -303,28 +303,26 @@ class SampledPairs:
         library = tokenizer.tokenizer
         merges = json.loads(library.to_str())['model']['merges']
         self.ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-        self.id_of, self.dropout, self.seed = library.token_to_id, dropout, seed
+        self.id_of, self.dropout, self.max_len = library.token_to_id, dropout, max_len
         self.pairs = [[tokenizer.pre_tokenize(text) for text in pair] for pair in pairs]
-        self.max_len, self.cuts, self.turns = max_len, {}, 0
+        self.rng, self.cuts = random.Random(seed), {}
 
     def __len__(self) -> int: return len(self.pairs)
 
     def __iter__(self) -> Iterator: # of (source ids, target ids)
-        rng, self.turns = random.Random(f'{self.seed} {self.turns}'), self.turns + 1
-        for pair in self.pairs: yield tuple(self.draw(side, rng) for side in pair)
+        for pair in self.pairs: yield tuple(map(self.draw_text, pair))
 
-    def draw(self, pieces:list, rng) -> list: # of ids
-        "A text in one of its cuts."
-        ids = [i for piece in pieces for i in rng.choice(self.cuts_of(piece))]
+    def draw_text(self, pieces:list) -> list: # of ids
+        ids = [i for piece in pieces for i in self.draw(piece)]
         if len(ids) <= self.max_len: return ids
-        return [i for piece in pieces for i in self.ids_of(piece, 0., rng)]
+        return [i for piece in pieces for i in self.cut(piece, 0.)]
 
-    def cuts_of(self, piece:str) -> list: # of lists of ids
-        if piece not in self.cuts: # drawn from numbers of its own, whenever it comes
-            rng = random.Random(f'{self.seed} {piece}')
-            self.cuts[piece] = [self.ids_of(piece, self.dropout, rng)
-                                for _ in range(self.n_cuts)]
-        return self.cuts[piece]
+    def draw(self, piece:str) -> list: # of ids
+        "A new cut, or one of those that were new before."
+        cuts = self.cuts.setdefault(piece, [])
+        if len(cuts) == self.n_cuts: return self.rng.choice(cuts)
+        cuts.append(self.cut(piece, self.dropout))
+        return cuts[-1]
 
-    def ids_of(self, piece:str, dropout:float, rng) -> list: # of ids
-        return [*map(self.id_of, drop_merges(piece, self.ranks, dropout, rng))]
+    def cut(self, piece:str, dropout:float) -> list: # of ids
+        return [*map(self.id_of, drop_merges(piece, self.ranks, dropout, self.rng))]
