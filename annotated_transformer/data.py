@@ -219,7 +219,9 @@ def batch_by_tokens(pairs:list, # of (source ids, target ids)
                    ) -> Iterator[list]: # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
-    def lengths(pair): return pair_length(pair), *map(len, pair)
+    def lengths(pair): # the longer side; then the difference, up and down in turns
+        difference = len(pair[0]) - len(pair[1])
+        return pair_length(pair), difference*(-1)**pair_length(pair)
     order = sorted(shuffled.sample(pairs, len(pairs)), key=lengths)
     if not order: return
     if pair_length(order[-1]) > max_tokens:

@@ -16,7 +16,7 @@ TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
 for size in ("one-layer", "tiny", "half", "base"):
     TransformerConfig.presets[f"{size}, pre-norm"] = TransformerConfig.presets[size] | dict(norm="pre")
 CopyTaskConfig.presets |= {
-    "half": dict(n_symbols=197, max_len=24, model="half", batch_size=64, steps=1600, lr=7e-4, warmup_steps=400),
+    "half": dict(n_symbols=197, max_len=24, model="half", batch_size=64, steps=1600, lr=7e-4, warmup_steps=400, label_smoothing=0.0),
 }
 RECIPES = ("post-norm", "longer warm-up", "pre-norm")
 

@@ -14,12 +14,13 @@ from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy
 from annotated_transformer.transformer import TransformerConfig
 
 TransformerConfig.presets |= {"two heads": dict(d_model=64, d_ff=256, n_heads=2, n_layers=1, dropout=0.0)}
-FIRST = dict(model="tiny", batch_size=128, steps=600, lr=3e-3, warmup_steps=100)
+FIRST = dict(model="tiny", batch_size=128, steps=600, lr=3e-3, warmup_steps=100, label_smoothing=0.0)
 RUNGS = { # what is new in it -> the whole recipe
     "two layers of four heads, 600 batches of 128": FIRST,
     "400 batches of 64, a higher rate": FIRST | dict(batch_size=64, steps=400, lr=4e-3, warmup_steps=50),
     "one layer of two heads, 800 batches of 64": FIRST | dict(model="two heads", batch_size=64, steps=800, lr=5e-3),
     "one head, vectors of 32 instead of 64": FIRST | dict(model="one-layer", batch_size=64, steps=800, lr=1e-2),
+    "label smoothing 0.1, 600 batches": FIRST | dict(model="one-layer", batch_size=64, steps=600, lr=1e-2, label_smoothing=0.1),
 }
 
 

@@ -25,7 +25,7 @@ __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', '
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #language-reference
 def load_python_reference() -> dict: # topic -> text
-    "The reference of the running Python. It differs a little from version to version."
+    "The reference of the running Python. It differs from version to version."
     from pydoc_data.topics import topics # here, because it is large
     return dict(topics)
 

@@ -23,7 +23,7 @@ from .experiment import (
     ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..metrics import exact_match
-from ..training import pick_device, train
+from ..training import TrainConfig, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
@@ -40,12 +40,14 @@ class CopyTaskConfig(ExperimentConfig):
     n_heldout: int = 10_000 # sequences decoded at the end
     model: str = 'one-layer' # preset of `TransformerConfig`
     batch_size: int = 64 # sequences per step
-    steps: int = 800 # updates of the weights
+    steps: int = 600 # updates of the weights
     lr: float = 1e-2 # peak learning rate
+    label_smoothing: float = 0.1 # probability
     presets = {'tiny': {},
-               'two-layer': dict(model='tiny', batch_size=128, steps=600, lr=3e-3),
+               'two-layer': dict(model='tiny', batch_size=128, lr=3e-3,
+                                 label_smoothing=0.0),
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
-                            steps=6000, lr=7e-4, warmup_steps=1000)}
+                            steps=6000, lr=7e-4, warmup_steps=1000, label_smoothing=0.0)}
 
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
@@ -55,6 +57,9 @@ class CopyTaskConfig(ExperimentConfig):
     def transformer(self) -> TransformerConfig: # the architecture
         return TransformerConfig.preset(self.model,
                                         vocab_size=FIRST_SYMBOL + self.n_symbols)
+
+    def training(self) -> TrainConfig: # how it is trained
+        return super().training().replace(label_smoothing=self.label_smoothing)
 
     def pairs(self, held_out:bool=False): # an endless iterator of (source ids, target ids)
         return synthetic_pairs(self.task, self.n_symbols, self.min_len, self.max_len,

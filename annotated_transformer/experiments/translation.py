@@ -221,7 +221,8 @@ class TranslationConfig(Config):
         label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average)
+        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
+                    n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
@@ -355,9 +356,8 @@ def format_example(source:str, # a sentence
                    prediction:str, # what the model wrote
                   ) -> str:
     "A sentence, its translation, and a better one where that differs, in lines."
-    right = prediction == target
     return (f'{mark_correct(prediction, target)}   {source}\n     ->  {prediction}'
-            + ('' if right else f'\n         {target}'))
+            + ('' if prediction == target else f'\n         {target}'))
 
 def plot(result:ExperimentResult, # of a translation
          index:int=0, # of the example
