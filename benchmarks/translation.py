@@ -17,6 +17,9 @@ from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
     TranslationConfig, plot, run_translation, score_every_way, score_groups)
+from annotated_transformer.transformer import TransformerConfig
+
+TransformerConfig.presets["small, pre-norm"] = TransformerConfig.presets["small"] | dict(norm="pre")
 
 
 def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
@@ -54,15 +57,16 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--epochs", type=int, help="at the most; without it, those of the preset")
     parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
+    parser.add_argument("--pre-norm", action="store_true", help="norms before the sub-layers, in the model of captions")
     parser.add_argument("--bpe-dropout", type=float, default=0.0, help="probability that a merge is passed over in training")
     parser.add_argument("--schedule", choices=["linear", "inverse_sqrt"], help="of the rate; without it, that of the preset")
     parser.add_argument("--max-tokens", type=int, help="of a batch; without it, those of the preset")
     parser.add_argument("--untied", action="store_true", help="matrices of their own for source, target and output")
     options = parser.parse_args()
-    kind = "_lower" * options.lowercase + "_bpe-dropout" * bool(options.bpe_dropout) + "_untied" * options.untied
+    kind = "_lower" * options.lowercase + "_pre-norm" * options.pre_norm + "_bpe-dropout" * bool(options.bpe_dropout) + "_untied" * options.untied
     name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
-    changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens)
+    changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens, model="small, pre-norm" if options.pre_norm else None)
     changes = {name: value for name, value in changes.items() if value is not None} | dict(bpe_dropout=options.bpe_dropout)
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
