@@ -1,13 +1,14 @@
 """How sure the score of a trained translator of captions is, and what its heads look at: chapter 43 shows it.
 
-    python benchmarks/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--data-dir FOLDER]
+    python benchmarks/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--lowercase] [--name pre-norm] [--data-dir FOLDER]
 
 Counts the padding of an epoch, translates the test sentences by a beam of 5, and finds between which values 95 of 100 BLEU scores lie if the
 sentences are drawn again and again. Then, for each head of the encoder: the mean weight that a token gives to the one before it, to itself, to the
 one after it, and to the end of the sentence; and that of "his" and "her" on the person whom they mean, beside the weight that the other tokens of
 the same sentences give at the same distances, which a head that only counts positions would give as well. From German, where "ihr" is her or their: from
-which of three places a model learns which of the two it is to write. Last, sentences translated, with all weights. A minute on two cores.
-Writes results/translation_analysis_multi30k_SOURCE-TARGET_DEVICE.json.
+which of three places a model learns which of the two it is to write. For every head of all parts: how large the largest weight of a row is, and how many
+rows of a sentence have it on the same token. BLEU of the validation and of the test sentences by the length penalty. Last, sentences translated, with
+all weights. Two minutes on two cores. Writes results/translation_analysis_multi30k_SOURCE-TARGET[_lower][_NAME]_DEVICE.json.
 """
 
 import json
@@ -22,11 +23,12 @@ from machine import Results, arguments
 from annotated_transformer.data import batch_by_tokens, padding_fraction
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
-from annotated_transformer.experiments.translation import TranslationConfig, Translator
+from annotated_transformer.experiments.translation import TranslationConfig, Translator, score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
 CAPTIONS = {"en": "A man in a red hat is reading his newspaper.", "de": "Zwei Frauen sitzen vor ihrem Haus."}
+PENALTIES = (0.0, 0.6, 1.0, 1.5, 2.0)
 RUNNING = {"en": RUNNING_PAIR[0], "de": RUNNING_PAIR[1]}
 # "ihr" is hers after the first of each pair, and theirs after the second
 ONE_OR_MORE = [("Eine Frau sitzt", "Zwei Frauen sitzen"), ("Ein Mädchen sitzt", "Zwei Mädchen sitzen"), ("Eine Dame sitzt", "Zwei Damen sitzen"),
@@ -91,6 +93,32 @@ def pronouns(translator: Translator, sources: list) -> dict:
     return dict(n=len(on_person), on_person=mean(on_person), same_distance=mean(elsewhere))
 
 
+def decided(translator: Translator, sources: list) -> dict:
+    "Part -> layers x heads: the mean largest weight of a row, and the mean share of a sentence's rows that have it on the same token."
+    found = {}
+    for source in sources:
+        for part, weights in translator.trace(source, beam_size=1).weights.items():
+            largest, where = weights.max(-1)
+            same = torch.nn.functional.one_hot(where, weights.shape[-1]).double().mean(-2).amax(-1)
+            found.setdefault(part, []).append(torch.stack([largest.double().mean(-1), same]))
+    return {part: dict(zip(("largest", "same"), rounded_lists(torch.stack(each).mean(0)))) for part, each in found.items()}
+
+
+def penalties(translator: Translator, parts: dict, language: str) -> list:
+    "For each length penalty: tokenised BLEU in lower case of the validation and of the test sentences, and the words written for each of the references'."
+    rows = []
+    for penalty in PENALTIES:
+        row = dict(length_penalty=penalty)
+        for part, pairs in parts.items():
+            sources, references = map(list, zip(*pairs))
+            written = translator.translate(sources, length_penalty=penalty)
+            row[part] = dict(bleu_tokenized=score_translations(written, references, language)["bleu_tokenized"],
+                             length=sum(len(text.split()) for text in written) / sum(len(text.split()) for text in references))
+        print(row, flush=True)
+        rows.append(row)
+    return rows
+
+
 @torch.no_grad()
 def her_or_their(translator: Translator) -> dict:
     "For sentences in pairs: the log-odds of their against her, when beginning, source and pronoun are those of one (0) or of more (1)."
@@ -133,15 +161,20 @@ if __name__ == "__main__":
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="de")
     parser.add_argument("--data-dir", help="a local copy of the corpus")
+    parser.add_argument("--lowercase", action="store_true", help="the model reads and writes in lower case")
+    parser.add_argument("--name", help="of the model, where there are several")
     options = parser.parse_args()
-    results = Results(f"translation_analysis_multi30k_{options.source}-{options.target}_{options.device}", options)
+    kind = "_lower" * options.lowercase + (f"_{options.name}" if options.name else "")
+    results = Results(f"translation_analysis_multi30k_{options.source}-{options.target}{kind}_{options.device}", options)
     translator = Translator.load(options.model, options.device)
     text = open_parallel_text("multi30k", options.data_dir, options.source, options.target)
+    if options.lowercase: text = text.lowercased()
     sources, references = map(list, zip(*text.test))
     batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), TranslationConfig.preset("multi30k").max_tokens)
     found = dict(
         padding=padding_fraction(batches), score=score(translator.translate(sources), references),
-        places=places(translator, sources))
+        places=places(translator, sources), decided=decided(translator, sources[:200]),
+        penalties=penalties(translator, dict(validation=text.validation, test=text.test), options.target))
     found |= dict(pronouns=pronouns(translator, sources)) if options.source == "en" else dict(her_or_their=her_or_their(translator))
     print(found["score"], found["padding"], found.get("her_or_their", ""), sep="\n")
     tables = found["places"] | {f"his, her: {name}": table for name, table in found.get("pronouns", {}).items() if name != "n"}

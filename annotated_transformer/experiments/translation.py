@@ -144,7 +144,7 @@ def score_translations(predictions:list, # of N texts
         raise argument_error('predictions', f'{len(predictions)} texts',
                              f'one for each of {len(references)} references, at least one')
     sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
-    bleu, lower = sacrebleu.BLEU(), sacrebleu.BLEU(lowercase=True)
+    bleu, lower = (sacrebleu.BLEU(lowercase=on, force=True) for on in (False, True))
     words = moses_words(language)
     return dict(exact_match=exact_match(predictions, references),
                 bleu=bleu.corpus_score(predictions, [references]).score,
