@@ -37,7 +37,8 @@ def same(one, two) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters()))
 
 
-def test_a_run_that_was_cut_off_ends_as_if_it_had_not(corpus, uncut, tmp_path, monkeypatch):
+@pytest.mark.parametrize("bpe_dropout", [0.0, 0.2])
+def test_a_run_that_was_cut_off_ends_as_if_it_had_not(bpe_dropout, corpus, uncut, tmp_path, monkeypatch):
     class Killed(Exception): pass
 
     calls, usual = [], Translator.translate
@@ -47,13 +48,16 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not(corpus, uncut, tmp_path, m
         if len(calls) == 2: raise Killed
         return usual(self, *arguments, **options)
 
-    config, checkpoints = TranslationConfig(corpus=corpus, **SMALL), Checkpoints(tmp_path / "run", every_steps=2)
+    config = TranslationConfig(corpus=corpus, bpe_dropout=bpe_dropout, **SMALL)
+    whole = run_translation(config, "cpu", progress=False) if bpe_dropout else uncut
+    checkpoints = Checkpoints(tmp_path / "run", every_steps=2)
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(Translator, "translate", killed)
         run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
     resumed = run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
-    assert same(resumed, uncut) and resumed.predictions == uncut.predictions
-    assert resumed.history.column("eval_loss") == uncut.history.column("eval_loss")
+    assert same(resumed, whole) and resumed.predictions == whole.predictions
+    assert resumed.history.column("eval_loss") == whole.history.column("eval_loss")
+    assert same(resumed, uncut) == (not bpe_dropout)  # words that are cut otherwise teach other weights
     kept = checkpoints.evaluated()
     assert len(kept) <= SMALL["n_average"] + 1 and max(kept) == resumed.history.steps
 
@@ -118,6 +122,15 @@ def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
 
     save_model(uncut.model, tmp_path / "model", Tokenizer.learn(["something else"], 262))
     with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"): Translator.load(tmp_path / "model")
+
+
+def test_the_tokenizer_knows_nothing_of_what_is_held_out(corpus, monkeypatch):
+    config = TranslationConfig(corpus=corpus, **SMALL)
+    _, usual, *_ = encode_parts(config)
+    strange = [("zyx zyx zyx zyx", "wvu wvu wvu wvu")] * 50
+    text = replace(open_parallel_text(corpus), validation=strange, test=strange)
+    monkeypatch.setattr(translation, "open_parallel_text", lambda *arguments, **options: text)
+    assert encode_parts(config)[1] == usual
 
 
 def test_scores_are_those_of_sacrebleu():
