@@ -60,7 +60,12 @@ def probe_cache(subject:ModelUnderTest): # what is examined
     most = 0.0
     # nothing of the first may be left over
     others = tuple(ids.flip(1) for ids in subject.inputs)
-    for inputs in (subject.inputs, others):
+    trials = [subject.inputs, others]
+    if subject.pad_id is not None and len(others) > 1: # a source that ends earlier
+        source = subject.inputs[0].clone()
+        source[1, -2:] = subject.pad_id
+        trials.append((source, subject.inputs[1]))
+    for inputs in trials:
         plain = subject.logits(*inputs)
         with torch.no_grad(): cached = subject.cached(subject.model, *inputs).float()
         moved = (cached - plain).abs().amax((0, 2))

@@ -17,8 +17,8 @@ from ..config import argument_error, check_choice, check_sizes
 # %% auto #0
 __all__ = ['ARCHITECTURES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids', 'guess_architecture',
            'usable_ids', 'parameters_of', 'prepare', 'rounding_unit', 'tolerance', 'influence', 'probe_leak',
-           'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'probe_empty_row', 'gradients', 'format_names',
-           'probe_gradient', 'probe_batch']
+           'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'uneven_rows', 'probe_empty_row', 'gradients',
+           'format_names', 'probe_gradient', 'probe_batch']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ def usable_ids(model, # any model
     unknown size."""
     names = [f'{end}{rest}' for end in ('pad', 'bos', 'eos')
              for rest in ('_id', '_token_id')]
-    special = {pad_id, *(config_value(model, name) for name in names)}
+    found = [pad_id, *(config_value(model, name) for name in names)]
+    special = {i for ids in found # a model may have several ends
+               for i in (ids if isinstance(ids, (list, tuple)) else [ids])}
     sizes = vocab_size or config_value(model, 'vocab_size'), config_value(model,
                                                                           'tgt_vocab_size')
     # of source and target: ids must fit both
@@ -265,8 +267,26 @@ def probe_padding(subject:ModelUnderTest): # what is examined
                                f'two ids of padding after the {name} moved the logits '
                                f'by {moved:.2g}; padding is attended to, or counted',
                                moved)
-        most = max(most, moved)
+        uneven = uneven_rows(subject, side)
+        if not uneven <= tolerance(subject):
+            return ProbeResult(False, f'a shorter {name} beside a longer one differs from '
+                               f'the same alone by {uneven:.2g}; the mask of another row?',
+                               uneven)
+        most = max(most, moved, uneven)
     return ProbeResult(True, 'padding on the right changes nothing', most)
+
+def uneven_rows(subject:ModelUnderTest, # what is examined
+                side:int, # the input whose second row ends early
+               ) -> float: # 0 where rows have masks of their own
+    "How far a longer row moves the logits of a shorter one beside it."
+    ids = subject.inputs[side].clone()
+    kept = max(1, ids.shape[1] // 2)
+    ids[1, kept:] = subject.pad_id
+    alone = [row[1:] for row in subject.inputs]
+    alone[side] = alone[side][:, :kept]
+    expected = subject.logits(*alone)
+    found = subject.logits(*subject.replaced(side, ids))[1:, :expected.shape[1]]
+    return (found - expected).abs().max().item()
 
 def probe_empty_row(subject:ModelUnderTest): # what is examined
     "Does a row of nothing but padding harm the others, or the gradients?"
