@@ -74,7 +74,8 @@ def probe_cache(subject:ModelUnderTest): # what is examined
             return ProbeResult(False,
                                f'from step {far[0].item()} on, the cache changes the '
                                f'logits by up '
-                               f'to {moved.max():.2g}; a stale key, or a wrong position',
+                               f'to {moved.max():.2g}; a stale key, a wrong position, '
+                               'or padding of the source that is seen',
                                moved.max().item())
         most = max(most, moved.max().item())
     return ProbeResult(True, 'the cache changes nothing', most)
