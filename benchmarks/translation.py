@@ -16,7 +16,8 @@ from machine import ROOT, Results, arguments
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, plot, run_translation, score_every_way, score_groups)
+    TranslationConfig, plot, run_translation)
+from annotated_transformer.metrics import score_every_way, score_groups
 from annotated_transformer.transformer import TransformerConfig
 
 TransformerConfig.presets["small, pre-norm"] = TransformerConfig.presets["small"] | dict(norm="pre")

@@ -14,7 +14,8 @@ from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments import translation
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, Translator, encode_parts, plot, run_translation, score_translations)
+    TranslationConfig, Translator, encode_parts, plot, run_translation)
+from annotated_transformer.metrics import score_translations
 
 SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
 
