@@ -27,13 +27,14 @@ from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses
-from annotated_transformer.experiments import (
-    captioning, copy_task, image_classification, language_model, topic_classification,
-    translation)
+from .experiments import captioning, copy_task, image_classification
+from .experiments import (
+    language_model, topic_classification, translation)
 from annotated_transformer.experiments.experiment import (
     describe_kept, format_report, run_and_save)
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
+from .interop.hf_tokenizer import load_translator
 from .processes import SHARD, joined_processes, process_rank
 from .search import beam_search, check_beam
 from .training import Interrupted, NotFinite, pick_device
@@ -164,11 +165,10 @@ Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
 def train_copy_task(
     task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
     preset:Annotated[str, typer.Option(
-        help='Sizes of data and model: tiny (two CPU cores, some ten seconds), '
-             'two-layer (surer to reverse) or base (the paper\'s, for a GPU).')]='tiny',
+        help='tiny (two CPU cores), two-layer (surer to reverse) or base (a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Annotated[Optional[int], typer.Option(
-        help='Updates of the weights [default: the preset\'s: 800, 600 or 6000].')]=None,
+        help='Updates of the weights [default: the preset\'s: 600, 600 or 6000].')]=None,
     heldout:Annotated[Optional[int], typer.Option(
         help='Held-out sequences decoded at the end [default: 10000].')]=None,
     device:Device='auto', # where
@@ -372,7 +372,7 @@ def train_translation(
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
 def translate(
-    model:Annotated[Path, typer.Option(help='Folder that train-translation has written.')],
+    model:Annotated[Path, typer.Option(help='Folder of train-translation or of Marian.')],
     beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=5,
     n_best:Annotated[Optional[int], typer.Option(
         help='Translations of each line, one below the other [default: one].')]=None,
@@ -384,7 +384,7 @@ def translate(
     try:
         if attention is not None: check_page(attention, model)
         check_beam(beam, length_penalty, n_best)
-        translator, first, failed = translation.Translator.load(model, device), '', False
+        translator, first, failed = load_translator(model, device), '', False
         options = dict(beam_size=beam, length_penalty=length_penalty)
         at_once = 1 if sys.stdin.isatty() else 1000 # whoever types sees each answer at once
         for number, (text, answers, fault) in enumerate(translation.translate_lines(

@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..checkpoint import load_model
 from ..config import argument_error
 from ..datasets.tokenizer import check_text, checked_ids, checked_texts
-from .huggingface import hugging_face, model_folder
+from ..experiments.translation import Translator
+from ..folders import MANIFEST
+from .huggingface import (
+    from_huggingface, hugging_face, model_folder)
+from ..training import pick_device
+from ..transformer import Transformer
 
 # %% auto #0
-__all__ = ['TOKENIZER_FILES', 'HuggingFaceTokenizer']
+__all__ = ['TOKENIZER_FILES', 'HuggingFaceTokenizer', 'load_translator']
 
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #hf-tokenizer-class
 TOKENIZER_FILES = ('tokenizer*', '*vocab*', 'merges.txt', '*.spm', '*.model', 'config.json',
@@ -29,9 +35,10 @@ class HuggingFaceTokenizer:
 
     @classmethod
     def load(cls, model, # folder of one of their models, or its name on the Hub
+             revision:str|None=None, # branch, tag or commit on the Hub
             ) -> HuggingFaceTokenizer:
         "Read their files. Raises `ValueError` for a folder without a tokenizer."
-        folder = model_folder(model, TOKENIZER_FILES)
+        folder = model_folder(model, TOKENIZER_FILES, revision)
         try: theirs = hugging_face().AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False)
         except Exception as error: # they raise whatever they stumble over
@@ -81,3 +88,22 @@ class HuggingFaceTokenizer:
         "Write their files, for `load`."
         self.theirs.save_pretrained(folder)
         return Path(folder)
+
+# %% ../../nbs/88_interop.hf_tokenizer.ipynb #load-translator
+def load_translator(folder, # of a translator, ours or theirs
+                    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
+                   ) -> Translator: # with its own tokenizer
+    """Open a translator, whoever wrote it. Raises `FileNotFoundError` or `ValueError` that
+    names what is missing or wrong."""
+    folder, device = Path(folder), pick_device(device)
+    if not (folder/'tokenizer_config.json').is_file():
+        return Translator.load(folder, device)
+    tokenizer = HuggingFaceTokenizer.load(folder)
+    if (folder/MANIFEST).is_file(): model = load_model(folder, Transformer, device)
+    else: model = from_huggingface(folder).to(device)
+    if not isinstance(model, Transformer):
+        raise argument_error('model', type(model).__name__, 'an encoder-decoder')
+    if len(tokenizer) > model.config.vocab_size:
+        raise argument_error('tokenizer', f'{len(tokenizer)} tokens',
+                             f'{model.config.vocab_size} at the most, as the model has')
+    return Translator(model, tokenizer)

@@ -16,11 +16,10 @@ from torch import nn
 
 from ..config import (
     argument_error, check_choice, check_sizes, import_extra, uncompiled)
-from .weight_map import (bert_weight_map, export_weights,
-                                                      gpt2_weight_map, import_weights,
-                                                      map_linear, marian_order,
-                                                      marian_weight_map,
-                                                      masked_lm_weight_map, vit_weight_map)
+from .weight_map import (
+    bert_weight_map, export_weights, gpt2_weight_map, import_weights, map_linear)
+from .weight_map import (
+    marian_order, marian_weight_map, masked_lm_weight_map, vit_weight_map)
 from ..models.bert import (BERT, BERTConfig, MaskedLanguageModel,
                                                SentenceClassifier)
 from ..models.gpt import GPT, GPTConfig
@@ -361,6 +360,7 @@ def check_amount(config:StackConfig, # of ours
 
 def from_huggingface(
     model, # of theirs; or its folder; or its name on the Hub
+    revision:str|None=None, # branch, tag or commit on the Hub
     **options, # of our configuration: dropout, or an id that theirs does not say
 ) -> nn.Module: # ours, in evaluation mode
     """Their model as ours. Raises `ValueError` for other classes, for what cannot be read,
@@ -371,7 +371,7 @@ def from_huggingface(
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
         weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-    else: name, theirs, weights = read_hf_folder(model_folder(model))
+    else: name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
     spec = CONVERSIONS[name]
     config = spec.config(theirs, **options)
     check_amount(config, sum(tensor.numel() for tensor in weights.values()))
