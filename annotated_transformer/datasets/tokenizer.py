@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from operator import index
 from pathlib import Path
 
@@ -76,6 +76,7 @@ class Tokenizer:
             raise argument_error('tokenizer', type(tokenizer).__name__,
                                  'a Tokenizer of the library tokenizers')
         self.tokenizer = parse_tokenizer(tokenizer.to_str())
+        self.ids = [*range(len(self))] # each number once in memory, however many tokens
 
     @classmethod
     def learn(cls, texts:Iterable, # of str, read once, never all in memory
@@ -121,10 +122,12 @@ class Tokenizer:
 
     def encode_all(self, texts:list, # of str
                   ) -> list: # of lists of ids
-        "The ids of many texts, in one call of the library."
-        encoded = self.tokenizer.encode_batch_fast([*checked_texts(texts)],
-                                                   add_special_tokens=False)
-        return [one.ids for one in encoded]
+        "The ids of many texts; the library encodes some thousand at once."
+        texts, found = checked_texts(texts), []
+        while some := [*islice(texts, 4096)]: # it keeps more of each than ids
+            for one in self.tokenizer.encode_batch_fast(some, add_special_tokens=False):
+                found.append([self.ids[i] for i in one.ids])
+        return found
 
     def encode_pairs(self, pairs:Iterable, # of (source text, target text)
                     ) -> list: # of (source ids, target ids)
