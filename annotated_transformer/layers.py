@@ -112,7 +112,7 @@ NORM_ORDERS = {'post': PostNorm, 'pre': PreNorm}
 # %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     'relu': F.relu, # the paper
-    'gelu': F.gelu, # BERT, ViT
+    'gelu': F.gelu, # BERT and ViT in Hugging Face's library
     'gelu_tanh': partial(F.gelu, approximate='tanh'), # GPT-2; a lambda cannot be pickled
     'silu': F.silu, # also called swish
 }
