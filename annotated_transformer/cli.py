@@ -125,7 +125,7 @@ def explain_failures(folder:Path, # of the result
 
 # %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
-    config_class:type, # an `ExperimentConfig`
+    config_class:type, # a `Config` with presets
     run:Callable, # (configuration, device, ...) -> an `ExperimentResult`
     experiment, # the module that has `format_example` and `plot` for it
     preset:str, # of the configuration
@@ -313,7 +313,7 @@ def answer_lines(answers:Hypotheses, # of one source, N of them
 def decode(
     sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
     model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
-    beam:Annotated[int, typer.Option(help='Beginnings kept alive; 1 is greedy.')]=1,
+    beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=1,
     n_best:Annotated[int, typer.Option(
         help='Answers to print, at most as many as the beam.')]=1,
     length_penalty:Annotated[float, typer.Option(
@@ -355,7 +355,7 @@ def train_translation(
         help='Characters; leave out longer pairs of a file [default: any length].')]=None,
     seed:Seed=0, # of weights, order and dropout
     epochs:Annotated[Optional[int], typer.Option(
-        help='Times through the training pairs, at most [default: the preset\'s].')]=None,
+        help='Epochs over the training pairs, at most [default: the preset\'s].')]=None,
     device:Device='auto', # where
     out:Out=None, # folder for the results
     resume:Resume=False, # go on

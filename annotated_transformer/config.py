@@ -189,8 +189,8 @@ def import_extra(name:str, # of a module, such as 'tokenizers'
     "Import what is not always there. Raises `ImportError` that says how to get it."
     try: return import_module(name)
     except ImportError as error:
-        raise ImportError(f'{what} {name.partition(".")[0]}, which is missing: pip install '
-                          f'"annotated-transformer[{extra}]"') from error
+        raise ImportError(f'{what} {name.partition(".")[0]}, which is missing: in a clone '
+                          f'of the book, pip install -e ".[{extra}]"') from error
 
 # %% ../nbs/90_config.ipynb #uncompiled
 def uncompiled(model, # a module

@@ -5,7 +5,7 @@
 
 Writes results/copy_task_PRESET_DEVICE.json: the metrics of every run and the history of the first of each task. Chapter 33 draws
 its figures from these files. The preset `half` is the rehearsal of `base`: half its width, shorter sequences of fewer symbols, a
-size that a CPU trains in half an hour. A recipe is a way to train the same task: see RECIPES.
+size that a CPU trains in 81 minutes. A recipe is a way to train the same task: see RECIPES.
 """
 from machine import Results, arguments
 

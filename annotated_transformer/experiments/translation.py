@@ -136,7 +136,7 @@ class TranslationConfig(Config):
     epochs: int = 20 # at the most
     patience: int = 0 # epochs without a lower loss that end the run; 0: none do
     lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 200 # steps up to the peak
+    warmup_steps: int = 200 # steps up to the peak; at most a quarter of all are used
     schedule: str = 'linear' # see `SCHEDULES`
     label_smoothing: float = 0.0 # probability
     chunked_loss: bool = False # no logits for all positions at once; for many tokens
@@ -163,9 +163,10 @@ class TranslationConfig(Config):
                                         dropout=self.dropout, tie_weights=self.tie_weights)
 
     def training(self, steps_per_epoch:int) -> TrainConfig: # how it is trained
+        steps = self.epochs*steps_per_epoch
         return TrainConfig(
-            steps=self.epochs*steps_per_epoch, eval_every=steps_per_epoch,
-            patience=self.patience, lr=self.lr, warmup_steps=self.warmup_steps,
+            steps=steps, eval_every=steps_per_epoch, patience=self.patience, lr=self.lr,
+            warmup_steps=min(self.warmup_steps, max(1, steps//4)),
             schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
 
 # %% ../../nbs/42_experiments.translation.ipynb #encode-parts
