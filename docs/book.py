@@ -348,13 +348,14 @@ def read_notebook(app, docname, source):
 
 
 def read_readme(app, relative_path, parent, content):
-    """Sphinx's `include-read`: README.md is written for the repository. Its links to chapters become pages by the options in
+    """Sphinx's `include-read`: README.md is written for the repository. Its links to chapters and pages of `nbs/` become pages by the options in
     index.md; those to other files that exist lead to GitHub, since the site does not hold them."""
     root = Path(app.config.book_package).parent
 
     def link(match):
         image, text, target = match.groups()
-        if image or target.endswith(".ipynb") or not (root / target).exists(): return match[0]
+        page = target.startswith("nbs/") and target.endswith((".ipynb", ".md"))
+        if image or page or not (root / target).exists(): return match[0]
         return f"[{text}]({app.config.book_repository}/{'tree' if (root / target).is_dir() else 'blob'}/{app.config.book_branch}/{target}"
 
     content[0] = re.sub(r"(!?)\[([^\]]*)\]\(([^)\s#:]+)", link, content[0])

@@ -23,6 +23,7 @@ exclude_patterns = ["**.ipynb_checkpoints", ".*"]
 nb_execution_mode = "off"  # outputs are committed with the notebooks, and the tests run them
 nb_ipywidgets_js = {}  # progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+myst_heading_anchors = 3  # a link to a section is spelt as on GitHub
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline", "attrs_block"]
 suppress_warnings = ["myst.header"]  # a README or a chapter may go from H1 to H3
 

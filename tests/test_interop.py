@@ -286,8 +286,12 @@ def test_what_is_no_folder_is_refused_before_the_hub_is_asked(given, monkeypatch
 def test_a_name_is_looked_up_and_only_plain_files_are_fetched(tmp_path, monkeypatch):
     asked = []
     folder = Folder(tmp_path, theirs_of("GPT2LMHeadModel"))
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, revision, allow_patterns: asked.append((name, allow_patterns)) or tmp_path)
-    assert gap(from_huggingface("some-one/gpt2.small"), folder.theirs) < 1e-5
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, revision, allow_patterns: asked.append((name, allow_patterns, revision)) or tmp_path)
+    assert gap(from_huggingface("some-one/gpt2.small", revision="abc"), folder.theirs) < 1e-5
+    assert asked[0][2] == "abc"
+    for no_name in (tmp_path, folder.theirs):  # which have no revisions
+        with pytest.raises(ValueError, match="model: got"):
+            from_huggingface(no_name, revision="abc")
     assert asked[0][0] == "some-one/gpt2.small" and not any(pattern.endswith(("bin", "py")) for pattern in asked[0][1])
 
     def fail(*_, **__):

@@ -152,3 +152,27 @@ def test_alone_nothing_changes():
     assert any_process() == [] and any_process(0, "x") == [False, True] and gather_values(None) == [None]
     with joined_processes():
         assert n_processes() == 1
+
+
+LATE = """
+import sys, time
+from annotated_transformer.experiments import translation as t
+from annotated_transformer.processes import joined_processes, process_rank
+usual = t.kept_models
+def late(*given):
+    time.sleep(process_rank())
+    return usual(*given)
+t.kept_models = late
+config = t.TranslationConfig(corpus=sys.argv[1], epochs=1, vocab_size=300, max_tokens=512)
+with joined_processes(): t.run_translation(config, 'cpu', progress=False)
+"""
+
+
+def test_a_late_process_still_finds_the_weights_of_a_translator(tmp_path):
+    for package in ("tokenizers", "sacrebleu", "sacremoses"):
+        pytest.importorskip(package)
+    (tmp_path / "late.py").write_text(LATE)
+    pairs = [f"{a} and {b}\t{b} und {a}\n" for a in "abcdefghij" for b in "klmnopqrst"]
+    (tmp_path / "pairs.tsv").write_text("".join(pairs))
+    done = torchrun(tmp_path / "late.py", tmp_path / "pairs.tsv")
+    assert done.returncode == 0, done.stderr[-3000:]

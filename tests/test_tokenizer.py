@@ -92,3 +92,10 @@ def test_it_lies_beside_a_model_and_is_in_its_manifest(tmp_path):
     path = folder / TOKENIZER_FILE
     path.write_text(path.read_text(encoding="utf-8").replace("Katze", "Katzen", 1) + " ", encoding="utf-8")
     with pytest.raises(ValueError, match="damaged"): Tokenizer.load(folder)
+
+
+def test_many_texts_are_encoded_in_blocks_and_share_their_numbers():
+    many = [f"{text} {i}" for i in range(1100) for text in TEXTS[:4]]  # more than are encoded at once
+    found = TOKENIZER.encode_all(iter(many))
+    assert found == [TOKENIZER.encode(text) for text in many]
+    assert len({id(i) for ids in found for i in ids}) <= len(TOKENIZER)

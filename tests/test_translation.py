@@ -63,6 +63,18 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not(bpe_dropout, corpus, uncut
     assert len(kept) <= SMALL["n_average"] + 1 and max(kept) == resumed.history.steps
 
 
+def test_the_selected_model_is_handed_out(corpus, uncut, monkeypatch):
+    config, text = TranslationConfig(corpus=corpus, **SMALL), open_parallel_text(corpus)
+    other = type(uncut.model)(uncut.model.config).eval()
+    models = {"best epoch": other, "mean of 2 epochs": uncut.model}
+    options = dict(beam_size=config.beam_size, length_penalty=config.length_penalty)
+    for name, model in models.items():
+        monkeypatch.setattr(translation, "choose_model", lambda *given, name=name: name)
+        done = translation.evaluate_search(config, text, uncut.tokenizer, uncut.history, models)
+        assert done.model is model and done.metrics["selected"] == name
+        assert done.predictions == Translator(model, uncut.tokenizer).translate([source for source, _ in text.test], **options)
+
+
 def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
     config = TranslationConfig(corpus=corpus, **SMALL)
     saved = run_and_save(run_translation, config, tmp_path / "run", plot, device="cpu", progress=False)

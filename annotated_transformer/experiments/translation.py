@@ -29,7 +29,7 @@ from .experiment import (
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..loss import chunked_sequence_loss, sequence_loss
 from ..metrics import score_translations
-from ..processes import gather_values, on_first_process
+from ..processes import any_process, gather_values, on_first_process
 from ..search import beam_search, check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
@@ -136,7 +136,7 @@ class TranslationConfig(Config):
     epochs: int = 20 # at the most
     patience: int = 0 # epochs without a lower loss that end the run; 0: none do
     lr: float = 3e-3 # peak learning rate
-    warmup_steps: int = 200 # steps up to the peak; at most a quarter of all are used
+    warmup_steps: int = 200 # steps up to the peak
     schedule: str = 'linear' # see `SCHEDULES`
     label_smoothing: float = 0.0 # probability
     chunked_loss: bool = False # no logits for all positions at once; for many tokens
@@ -163,10 +163,9 @@ class TranslationConfig(Config):
                                         dropout=self.dropout, tie_weights=self.tie_weights)
 
     def training(self, steps_per_epoch:int) -> TrainConfig: # how it is trained
-        steps = self.epochs*steps_per_epoch
         return TrainConfig(
-            steps=steps, eval_every=steps_per_epoch, patience=self.patience, lr=self.lr,
-            warmup_steps=min(self.warmup_steps, max(1, steps//4)),
+            steps=self.epochs*steps_per_epoch, eval_every=steps_per_epoch,
+            patience=self.patience, lr=self.lr, warmup_steps=self.warmup_steps,
             schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
 
 # %% ../../nbs/42_experiments.translation.ipynb #encode-parts
@@ -215,7 +214,7 @@ def run_translation(
     checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
     n_bleu:int=200, # validation sentences that are translated after each epoch
 ) -> ExperimentResult: # examples are (source text, target text), predictions are texts
-    "Train a translator, then translate the test part by every step of the search."
+    "Train a translator, select a model by the validation part, and score it on the test."
     device = pick_device(device)
     text, tokenizer, train_ids, validation = encode_parts(config)
     torch.manual_seed(config.seed)
@@ -245,11 +244,14 @@ def kept_models(config:TranslationConfig, # of the run
                 checkpoints:Checkpoints, # with the weights of its evaluations
                 device:torch.device, # where to put the models
                ) -> dict: # name -> model: the best epoch, the mean of the last ones
-    "The two models that a run could hand out."
+    "The two models that a run could hand out. All processes call it."
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
     best, last = min(kept, key=losses.get), [*kept.values()][-config.n_average:]
-    return {'best epoch': load_model(kept[best], Transformer, device),
-            f'mean of {len(last)} epochs': average_models(last, Transformer, device)}
+    mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
+    models = {'best epoch': load_model(kept[best], Transformer, device),
+              mean: average_models(last, Transformer, device)}
+    any_process() # all have read them: the first one may remove them
+    return models
 
 def choose_model(models:dict, # name -> model, from `kept_models`
                  config:TranslationConfig, # its search
@@ -266,16 +268,17 @@ def choose_model(models:dict, # name -> model, from `kept_models`
 
 def search_steps(config:TranslationConfig, # of the run
                  models:dict, # name -> model, from `kept_models`
-                 chosen:str, # name of the one that is handed out
+                 selected:str, # name of the one that is handed out
                 ) -> dict: # name -> (model, options of `Translator.translate`)
-    "From the plainest search to the one that is handed out."
+    "What each step of the search is worth, and last what is handed out."
     (first, best), (second, mean) = models.items()
-    beam = dict(beam_size=config.beam_size)
+    beam = dict(beam_size=config.beam_size, length_penalty=0.)
+    whole = dict(beam, length_penalty=config.length_penalty)
     return {f'{first}, greedy': (best, dict(beam_size=1)),
-            f'+ beam of {config.beam_size}': (best, dict(beam, length_penalty=0.)),
-            f'+ {second}': (mean, dict(beam, length_penalty=0.)),
-            '+ length penalty': (models[chosen],
-                                 dict(beam, length_penalty=config.length_penalty))}
+            f'+ beam of {config.beam_size}': (best, beam),
+            f'+ {second}': (mean, beam),
+            '+ length penalty': (mean, whole),
+            'selected by validation': (models[selected], whole)}
 
 # %% ../../nbs/42_experiments.translation.ipynb #evaluate-search
 def evaluate_search(config:TranslationConfig, # of the run
@@ -284,20 +287,22 @@ def evaluate_search(config:TranslationConfig, # of the run
                     history, # of the training
                     models:dict, # name -> model, from `kept_models`
                    ) -> ExperimentResult: # of the last step; scores of all of them
-    "Choose a model, translate the test part by each step of the search, and score it."
+    "Select a model, translate the test part by each step of the search, and score it."
     sources, targets = map(list, zip(*text.test))
-    table, chosen = {}, choose_model(models, config, text, tokenizer)
-    for name, (model, options) in search_steps(config, models, chosen).items():
+    # by several processes: all go by the choice of the first
+    selected = gather_values(choose_model(models, config, text, tokenizer))[0]
+    table = {}
+    for name, (model, options) in search_steps(config, models, selected).items():
         start = time.perf_counter()
         predictions = Translator(model, tokenizer).translate(sources, **options)
         seconds = time.perf_counter() - start
         table[name] = dict(score_translations(predictions, targets, config.target),
                            seconds=round(seconds, 2))
     scores = dict(task=f'{config.corpus} {config.source}-{config.target}', **table[name],
-                  steps_of_search=table, kept=chosen, vocabulary=len(tokenizer),
+                  steps_of_search=table, selected=selected, vocabulary=len(tokenizer),
                   corpus=text.report)
     metrics = collect_metrics(config, model, history, scores, len(targets), seconds)
-    summary = (f'{text}\n{len(targets):,} held-out sentences, by the {chosen}: '
+    summary = (f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
                f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
                f'BLEU {scores["bleu"]:.2f}')
     return ExperimentResult(config, model, history, metrics, text.test, predictions,

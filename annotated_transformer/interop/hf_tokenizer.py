@@ -12,7 +12,7 @@ from ..checkpoint import load_model
 from ..config import argument_error
 from ..datasets.tokenizer import check_text, checked_ids, checked_texts
 from ..experiments.translation import Translator
-from ..folders import MANIFEST
+from ..folders import MANIFEST, check_files, settle
 from .huggingface import (
     from_huggingface, hugging_face, model_folder)
 from ..training import pick_device
@@ -95,11 +95,14 @@ def load_translator(folder, # of a translator, ours or theirs
                    ) -> Translator: # with its own tokenizer
     """Open a translator, whoever wrote it. Raises `FileNotFoundError` or `ValueError` that
     names what is missing or wrong."""
-    folder, device = Path(folder), pick_device(device)
-    if not (folder/'tokenizer_config.json').is_file():
+    folder, device = settle(folder), pick_device(device)
+    names = 'tokenizer_config.json', 'source.spm' # one is in each folder of theirs
+    if not any((folder/name).is_file() for name in names):
         return Translator.load(folder, device)
+    ours = (folder/MANIFEST).is_file()
+    if ours: check_files(folder) # those of the tokenizer, too
     tokenizer = HuggingFaceTokenizer.load(folder)
-    if (folder/MANIFEST).is_file(): model = load_model(folder, Transformer, device)
+    if ours: model = load_model(folder, Transformer, device)
     else: model = from_huggingface(folder).to(device)
     if not isinstance(model, Transformer):
         raise argument_error('model', type(model).__name__, 'an encoder-decoder')

@@ -70,8 +70,7 @@ def to_hf_options(names:dict, # our option -> theirs
                  ) -> dict: # their option -> value
     "What a configuration of ours says, in their words."
     found = {name: getattr(ours, own) for own, name in names.items()}
-    their_name = next(name for name,
-                      own in HF_ACTIVATIONS.items() if own == ours.activation)
+    their_name = next(n for n, own in HF_ACTIVATIONS.items() if own == ours.activation)
     return {**found, names['activation']: their_name}
 
 # %% ../../nbs/85_interop.huggingface.ipynb #need
@@ -325,9 +324,10 @@ def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
     expected = 'a model, its folder, or its name on the Hub'
     if not isinstance(model, (str, os.PathLike)):
         raise argument_error('model', model, expected)
-    if os.path.isdir(model): return Path(model)
+    if os.path.isdir(model) and revision is None: return Path(model)
     if not isinstance(model, str) or not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', model):
-        raise argument_error('model', str(model), f'{expected}; there is no such folder')
+        raise argument_error('model', str(model), f'{expected}; there is no such folder'
+                             + ' with revisions'*(revision is not None))
     hugging_face()
     from huggingface_hub import snapshot_download
     try: return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
@@ -366,7 +366,7 @@ def from_huggingface(
     """Their model as ours. Raises `ValueError` for other classes, for what cannot be read,
     and for weights that are missing, left over or of another shape."""
     model = uncompiled(model)
-    if isinstance(model, nn.Module):
+    if isinstance(model, nn.Module) and revision is None:
         name = type(model).__name__
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
