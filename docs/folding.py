@@ -136,7 +136,7 @@ class Imports(SphinxDirective):
 
     def run(self):
         text = "\n".join(self.content)
-        return [details("", summary("", "Imports"), nodes.literal_block(text, text, language="python"), classes=["fold", "imports"])]
+        return [details("", summary("", "Imports and helpers"), nodes.literal_block(text, text, language="python"), classes=["fold", "imports"])]
 
 
 # ---- What is printed ----

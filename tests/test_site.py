@@ -209,7 +209,7 @@ def test_imports_stand_folded_before_the_first_code(pages, chapter):
     blocks = pages[chapter].select("details.imports")
     assert len(blocks) == bool(expected)
     for block in blocks:
-        assert block.summary.text == "Imports" and not block.has_attr("open")
+        assert block.summary.text == "Imports and helpers" and not block.has_attr("open")
         assert not block.find_all_previous("div", class_="cell_input") and block.find_all_next("div", class_="cell_input")
         tree = ast.parse(block.pre.text)
         assert [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))] == expected
