@@ -290,7 +290,7 @@ def test_a_name_is_looked_up_and_only_plain_files_are_fetched(tmp_path, monkeypa
     assert gap(from_huggingface("some-one/gpt2.small", revision="abc"), folder.theirs) < 1e-5
     assert asked[0][2] == "abc"
     for no_name in (tmp_path, folder.theirs):  # which have no revisions
-        with pytest.raises(ValueError, match="model: got"):
+        with pytest.raises(ValueError, match="revision: got 'abc', expected None"):
             from_huggingface(no_name, revision="abc")
     assert asked[0][0] == "some-one/gpt2.small" and not any(pattern.endswith(("bin", "py")) for pattern in asked[0][1])
 

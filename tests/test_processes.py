@@ -158,11 +158,11 @@ LATE = """
 import sys, time
 from annotated_transformer.experiments import translation as t
 from annotated_transformer.processes import joined_processes, process_rank
-usual = t.kept_models
+usual = t.candidate_models
 def late(*given):
     time.sleep(process_rank())
     return usual(*given)
-t.kept_models = late
+t.candidate_models = late
 config = t.TranslationConfig(corpus=sys.argv[1], epochs=1, vocab_size=300, max_tokens=512)
 with joined_processes(): t.run_translation(config, 'cpu', progress=False)
 """

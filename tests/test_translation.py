@@ -69,7 +69,7 @@ def test_the_selected_model_is_handed_out(corpus, uncut, monkeypatch):
     models = {"best epoch": other, "mean of 2 epochs": uncut.model}
     options = dict(beam_size=config.beam_size, length_penalty=config.length_penalty)
     for name, model in models.items():
-        monkeypatch.setattr(translation, "choose_model", lambda *given, name=name: name)
+        monkeypatch.setattr(translation, "select_model", lambda *given, name=name: name)
         done = translation.evaluate_search(config, text, uncut.tokenizer, uncut.history, models)
         assert done.model is model and done.metrics["selected"] == name
         assert done.predictions == Translator(model, uncut.tokenizer).translate([source for source, _ in text.test], **options)

@@ -35,8 +35,8 @@ from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['epochs', 'Translator', 'TranslationConfig', 'encode_parts', 'keep_corpus', 'run_translation', 'kept_models',
-           'choose_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'read_line', 'translate_lines',
+__all__ = ['epochs', 'Translator', 'TranslationConfig', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models',
+           'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'read_line', 'translate_lines',
            'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
@@ -235,15 +235,15 @@ def run_translation(
                         config.training(n_batches), measure, checkpoints,
                         chunked_sequence_loss if config.chunked_loss else sequence_loss,
                         progress=progress)
-        models = kept_models(config, history, checkpoints, device)
+        models = candidate_models(config, history, checkpoints, device)
     return evaluate_search(config, text, tokenizer, history, models)
 
 # %% ../../nbs/42_experiments.translation.ipynb #finish
-def kept_models(config:TranslationConfig, # of the run
-                history, # of its training
-                checkpoints:Checkpoints, # with the weights of its evaluations
-                device:torch.device, # where to put the models
-               ) -> dict: # name -> model: the best epoch, the mean of the last ones
+def candidate_models(config:TranslationConfig, # of the run
+                     history, # of its training
+                     checkpoints:Checkpoints, # with the weights of its evaluations
+                     device:torch.device, # where to put the models
+                    ) -> dict: # name -> model: the best epoch, the mean of the last ones
     "The two models that a run could hand out. All processes call it."
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
     best, last = min(kept, key=losses.get), [*kept.values()][-config.n_average:]
@@ -253,7 +253,7 @@ def kept_models(config:TranslationConfig, # of the run
     any_process() # all have read them: the first one may remove them
     return models
 
-def choose_model(models:dict, # name -> model, from `kept_models`
+def select_model(models:dict, # name -> model, from `candidate_models`
                  config:TranslationConfig, # its search
                  text:ParallelText, # its validation part decides
                  tokenizer:Tokenizer, # learnt from it
@@ -267,7 +267,7 @@ def choose_model(models:dict, # name -> model, from `kept_models`
     return max(models, key=chrf)
 
 def search_steps(config:TranslationConfig, # of the run
-                 models:dict, # name -> model, from `kept_models`
+                 models:dict, # name -> model, from `candidate_models`
                  selected:str, # name of the one that is handed out
                 ) -> dict: # name -> (model, options of `Translator.translate`)
     "What each step of the search is worth, and last what is handed out."
@@ -285,12 +285,12 @@ def evaluate_search(config:TranslationConfig, # of the run
                     text:ParallelText, # its corpus
                     tokenizer:Tokenizer, # learnt from it
                     history, # of the training
-                    models:dict, # name -> model, from `kept_models`
+                    models:dict, # name -> model, from `candidate_models`
                    ) -> ExperimentResult: # of the last step; scores of all of them
     "Select a model, translate the test part by each step of the search, and score it."
     sources, targets = map(list, zip(*text.test))
     # by several processes: all go by the choice of the first
-    selected = gather_values(choose_model(models, config, text, tokenizer))[0]
+    selected = gather_values(select_model(models, config, text, tokenizer))[0]
     table = {}
     for name, (model, options) in search_steps(config, models, selected).items():
         start = time.perf_counter()

@@ -39,9 +39,8 @@ HF_ACTIVATIONS = {'relu': 'relu', 'gelu': 'gelu', 'gelu_new': 'gelu_tanh', # the
                   'gelu_pytorch_tanh': 'gelu_tanh', 'silu': 'silu', 'swish': 'silu'}
 
 GPT2_NAMES = dict(d_model='n_embd', d_ff='n_inner', n_heads='n_head', n_layers='n_layer',
-                  vocab_size='vocab_size', max_len='n_positions',
-                  norm_eps='layer_norm_epsilon',
-                  dropout='resid_pdrop', attention_dropout='attn_pdrop',
+                  vocab_size='vocab_size', max_len='n_positions', dropout='resid_pdrop',
+                  norm_eps='layer_norm_epsilon', attention_dropout='attn_pdrop',
                   activation='activation_function', pad_id='pad_token_id',
                   bos_id='bos_token_id', eos_id='eos_token_id')
 STACK_NAMES = dict(d_model='hidden_size', d_ff='intermediate_size',
@@ -129,10 +128,9 @@ def vit_config(theirs, # a `ViTConfig` of Hugging Face
     return with_options(ViTConfig, {**found, 'height': height, 'width': width}, options)
 
 # %% ../../nbs/85_interop.huggingface.ipynb #begins-with-pad
-MARIAN_NAMES = dict(d_model='d_model', d_ff='encoder_ffn_dim',
-                    n_heads='encoder_attention_heads',
-                    n_layers='encoder_layers', vocab_size='vocab_size', dropout='dropout',
-                    attention_dropout='attention_dropout',
+MARIAN_NAMES = dict(d_model='d_model', d_ff='encoder_ffn_dim', vocab_size='vocab_size',
+                    n_heads='encoder_attention_heads', n_layers='encoder_layers',
+                    dropout='dropout', attention_dropout='attention_dropout',
                     hidden_dropout='activation_dropout',
                     activation='activation_function', max_len='max_position_embeddings',
                     pad_id='pad_token_id', bos_id='decoder_start_token_id',
@@ -324,10 +322,11 @@ def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
     expected = 'a model, its folder, or its name on the Hub'
     if not isinstance(model, (str, os.PathLike)):
         raise argument_error('model', model, expected)
-    if os.path.isdir(model) and revision is None: return Path(model)
+    if os.path.isdir(model):
+        if revision is None: return Path(model)
+        raise argument_error('revision', revision, 'None: a folder has no revisions')
     if not isinstance(model, str) or not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', model):
-        raise argument_error('model', str(model), f'{expected}; there is no such folder'
-                             + ' with revisions'*(revision is not None))
+        raise argument_error('model', str(model), f'{expected}; there is no such folder')
     hugging_face()
     from huggingface_hub import snapshot_download
     try: return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
@@ -366,7 +365,8 @@ def from_huggingface(
     """Their model as ours. Raises `ValueError` for other classes, for what cannot be read,
     and for weights that are missing, left over or of another shape."""
     model = uncompiled(model)
-    if isinstance(model, nn.Module) and revision is None:
+    if isinstance(model, nn.Module):
+        if revision is not None: raise argument_error('revision', revision, 'None, here')
         name = type(model).__name__
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
