@@ -131,7 +131,7 @@ class Chapter:
                 minutes += len(re.findall(r"\w+(?:['’-]\w+)*", prose)) / 200
                 if marker:
                     break
-            elif not {"export", "code-fold: true"} & set(cell.directives) and (cell.outputs or not cell.tests):
+            elif "export" not in cell.directives and (cell.outputs or not cell.tests):
                 minutes += len(cell.lines) / 20
         return minutes
 
