@@ -266,6 +266,7 @@ def select_model(models:dict, # name -> model, from `candidate_models`
         return score_translations(written, targets, config.target)['chrf']
     return max(models, key=chrf)
 
+# %% ../../nbs/42_experiments.translation.ipynb #search-steps
 def search_steps(config:TranslationConfig, # of the run
                  models:dict, # name -> model, from `candidate_models`
                  selected:str, # name of the one that is handed out
