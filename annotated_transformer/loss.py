@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,8 @@ from .data import Batch
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
            'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedCrossEntropy', 'chunked_cross_entropy', 'chunked_sequence_loss', 'score_targets']
+           'ChunkedLoss', 'chunked_cross_entropy', 'chunked_sequence_loss', 'score_targets', 'r_drop_cross_entropy',
+           'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -141,28 +143,27 @@ def classification_loss(model:nn.Module, # (*inputs) -> logits of classes
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/11_loss.ipynb #chunked-cross-entropy
-def loss_and_logit_gradient(hidden:Tensor, # rows D
+def loss_and_logit_gradient(hidden:Tensor, # rows *copies D
                             weight:Tensor, # V D
                             bias:Tensor|None, # V
                             targets:Tensor, # rows, ids
-                            *options, # smoothing and pad_id of `cross_entropy`
-                           ) -> tuple[Tensor, Tensor]: # scalar, nats; rows V
+                            loss_fn, # (logits, targets) -> scalar, nats, summed
+                           ) -> tuple[Tensor, Tensor]: # scalar, nats; rows *copies V
     "Make logits, use them, and let them go."
     with torch.enable_grad():
         logits = F.linear(hidden, weight, bias).detach().requires_grad_()
-        loss = cross_entropy(logits, targets, *options)
+        loss = loss_fn(logits, targets)
     return loss.detach(), *torch.autograd.grad(loss, logits)
 
-class ChunkedCrossEntropy(torch.autograd.Function):
-    "`chunked_cross_entropy`, with gradients that are found on the way forward."
+class ChunkedLoss(torch.autograd.Function):
+    "A loss of logits, with gradients that are found on the way forward."
     @staticmethod
     def forward(ctx, # keeps the gradients for the way back
-                hidden:Tensor, # N D
+                hidden:Tensor, # N *copies D
                 weight:Tensor, # V D
                 bias:Tensor|None, # V
                 targets:Tensor, # N, ids
-                smoothing:float, # epsilon, probability
-                pad_id:int|None, # such positions are free; None: all count
+                loss_fn, # (logits, targets) -> scalar, nats, summed
                 rows:int, # whose logits exist at once
                ) -> Tensor: # scalar, nats, summed over positions
         "Sum losses and gradients, some rows at a time."
@@ -174,10 +175,11 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             loss, gradient = loss_and_logit_gradient(hidden[part], weight, bias,
-                                                     targets[part], smoothing, pad_id)
+                                                     targets[part], loss_fn)
             total += loss
             sums[0][part] = gradient @ weight
-            sums[1] += gradient.T @ hidden[part]
+            gradient = gradient.flatten(0, -2)
+            sums[1] += gradient.T @ hidden[part].flatten(0, -2)
             if bias is not None: sums[2] += gradient.sum(0)
             del gradient # before there is the next one
         ctx.types = [x.dtype for x in leaves]
@@ -189,7 +191,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx, gradient): # of the loss, a scalar
         found = [(gradient*saved).to(dtype)
                  for saved, dtype in zip(ctx.saved_tensors, ctx.types)]
-        return *found, *[None]*(7 - len(found))
+        return *found, *[None]*(6 - len(found))
 
 def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
                           weight:Tensor, # V D, that makes them
@@ -202,8 +204,9 @@ def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
     "`cross_entropy(F.linear(hidden, weight, bias), ...)` in little memory, for training."
     check_sizes(rows=rows)
     check_targets(hidden, targets)
-    return ChunkedCrossEntropy.apply(hidden.flatten(0, -2), weight, bias, targets.flatten(),
-                                     smoothing, pad_id, rows)
+    loss_fn = partial(cross_entropy, smoothing=smoothing, pad_id=pad_id)
+    return ChunkedLoss.apply(hidden.flatten(0, -2), weight, bias, targets.flatten(),
+                             loss_fn, rows)
 
 # %% ../nbs/11_loss.ipynb #chunked-sequence-loss
 def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidden`
@@ -237,3 +240,35 @@ def score_targets(model:nn.Module, # in evaluation mode
         loss += cross_entropy(logits, targets, pad_id=pad_id).item()
         correct += count_correct(logits, targets, pad_id)
     return loss, correct
+
+# %% ../nbs/11_loss.ipynb #r-drop-loss
+def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes
+                         targets:Tensor, # *batch, ids
+                         smoothing:float=0.0, # epsilon, probability
+                         pad_id:int|None=0, # such positions are free; None: all count
+                         weight:float=5.0, # alpha, of their disagreement
+                        ) -> Tensor: # scalar, nats, summed over positions
+    """The mean cross-entropy of two passes, and how far they disagree. Source: Liang et al.
+    2021, equation 4, halved."""
+    both = torch.stack([targets, targets], -1)
+    loss = cross_entropy(logits, both, smoothing, pad_id)/2
+    log_p, log_q = F.log_softmax(logits, -1).unbind(-2)
+    disagreement = ((log_p.exp() - log_q.exp())*(log_p - log_q)).sum(-1) # both ways
+    if pad_id is not None: disagreement = disagreement*(targets != pad_id)
+    return loss + weight/4*disagreement.sum()
+
+def r_drop_loss(model:nn.Module, # with an `output`, and `return_hidden`; in training mode
+                batch:Batch, # or a `LabelledBatch`, on the model's device
+                label_smoothing:float=0.0, # probability
+                weight:float=5.0, # alpha, of the disagreement
+                rows:int=256, # whose logits exist at once, twice each
+               ) -> Tensor: # scalar, nats, summed over target tokens
+    "`chunked_sequence_loss` with R-Drop: every pair passes twice, with other dropout."
+    pad_id = padding_of(model, batch)
+    twice = model(*(torch.cat([x, x]) for x in batch.inputs), return_hidden=True)
+    hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3) # N 2 D
+    output = uncompiled(getattr(model, 'module', model)).output # of what DDP has wrapped
+    loss_fn = partial(r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id,
+                      weight=weight)
+    return ChunkedLoss.apply(hidden, output.weight, output.bias, batch.targets.flatten(),
+                             loss_fn, rows)

@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 from ..checkpoint import Checkpoints, average_models, load_model
-from ..config import (
-    Config, argument_error, check_choice, check_flags, check_probabilities, check_sizes)
+from annotated_transformer.config import (
+    Config, argument_error, check_choice, check_flags, check_numbers, check_probabilities,
+    check_sizes)
 from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.parallel_text import (
     ParallelText, clean_text, open_parallel_text, text_digest)
@@ -27,7 +28,7 @@ from ..decoding import generate_ids
 from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
-from ..loss import chunked_sequence_loss, sequence_loss
+from ..loss import chunked_sequence_loss, r_drop_loss, sequence_loss
 from ..metrics import score_translations
 from ..processes import any_process, gather_values, on_first_process
 from ..search import beam_search, check_beam
@@ -139,6 +140,7 @@ class TranslationConfig(Config):
     warmup_steps: int = 200 # steps up to the peak
     schedule: str = 'linear' # see `SCHEDULES`
     label_smoothing: float = 0.0 # probability
+    r_drop: float = 0.0 # weight of R-Drop, at twice the time; 0: none
     chunked_loss: bool = False # no logits for all positions at once; for many tokens
     n_average: int = 5 # last epochs whose weights are averaged
     beam_size: int = 5 # hypotheses of the search
@@ -155,12 +157,18 @@ class TranslationConfig(Config):
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
+        check_numbers('a finite number of at least 0', lambda given: given >= 0,
+                      r_drop=self.r_drop)
         check_beam(self.beam_size, self.length_penalty, None)
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
 
     def transformer(self, vocab_size:int) -> TransformerConfig: # the architecture
         return TransformerConfig.preset(self.model, vocab_size=vocab_size,
                                         dropout=self.dropout, tie_weights=self.tie_weights)
+
+    def loss_fn(self): # what is minimised
+        if self.r_drop: return partial(r_drop_loss, weight=self.r_drop)
+        return chunked_sequence_loss if self.chunked_loss else sequence_loss
 
     def training(self, steps_per_epoch:int) -> TrainConfig: # how it is trained
         return TrainConfig(
@@ -233,8 +241,7 @@ def run_translation(
         on_first_process(keep_corpus, text, tokenizer, checkpoints.folder)
         history = train(model, epochs(train_ids, config.max_tokens, config.seed),
                         config.training(n_batches), measure, checkpoints,
-                        chunked_sequence_loss if config.chunked_loss else sequence_loss,
-                        progress=progress)
+                        config.loss_fn(), progress)
         models = candidate_models(config, history, checkpoints, device)
     return evaluate_search(config, text, tokenizer, history, models)
 
