@@ -241,7 +241,7 @@ def score_targets(model:nn.Module, # in evaluation mode
         correct += count_correct(logits, targets, pad_id)
     return loss, correct
 
-# %% ../nbs/11_loss.ipynb #r-drop-loss
+# %% ../nbs/11_loss.ipynb #r-drop-cross-entropy
 def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes
                          targets:Tensor, # *batch, ids
                          smoothing:float=0.0, # epsilon, probability
@@ -257,6 +257,7 @@ def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes
     if pad_id is not None: disagreement = disagreement*(targets != pad_id)
     return loss + weight/4*disagreement.sum()
 
+# %% ../nbs/11_loss.ipynb #r-drop-loss
 def r_drop_loss(model:nn.Module, # with an `output`, and `return_hidden`; in training mode
                 batch:Batch, # or a `LabelledBatch`, on the model's device
                 label_smoothing:float=0.0, # probability

@@ -1,7 +1,7 @@
 """The language model of chapter 52 on the text that everybody trains on first: a million characters of Shakespeare.
 
     python benchmarks/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
-    python benchmarks/shakespeare.py                       without it: Python's language reference, which is on every machine
+    python benchmarks/shakespeare.py --seconds 180         without it: Python's language reference, which is on every machine
 
 The text is not part of this project; nanoGPT's `data/shakespeare_char` says where it is. The division is nanoGPT's: the first nine tenths are for
 training, the last tenth for validation, and the vocabulary is the characters. The reference is divided as in chapter 52, where models that count
@@ -9,8 +9,10 @@ are measured on the same parts. The loss is nats per character, by consecutive w
 model's, in which the first characters have little before them (as nanoGPT measures), and by windows that overlap, so that each character
 but those of the first window is predicted from at least half a window. Trained are our settings, and sizes, steps and peak rate of nanoGPT's example for
 a CPU (2,000 steps of 12 windows of 64, learned positions), for which its README reports 1.88 after three minutes; its schedule is a cosine, ours is
-linear, and beta_2 is 0.99 there. Writes results/shakespeare_DEVICE.json, or results/language_reference_DEVICE.json.
+linear, and beta_2 is 0.99 there. With --seconds each setting gets as many steps as fit into them, so that both have the same budget.
+Writes results/shakespeare_DEVICE.json, or results/language_reference_DEVICE.json.
 """
+import copy
 import hashlib
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from annotated_transformer.datasets.python_reference import CharTokenizer, rando
 from annotated_transformer.experiments.experiment import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.models.gpt import GPT
-from annotated_transformer.training import evaluate, train
+from annotated_transformer.training import TrainConfig, evaluate, train
 
 OURS = LanguageModelConfig.preset("tiny")
 SETTINGS = {"cpu": {"ours": (OURS, {}), "nanoGPT's": (OURS.replace(positions="learned", batch_size=12, steps=2000, lr=1e-3), dict(max_len=64))}}
@@ -47,7 +49,14 @@ def divide(text: str | None) -> tuple[list[str], list[str]]:
     return [text[:cut]], [text[cut:]]
 
 
-def run(text: str | None, config: LanguageModelConfig, changes: dict, device: str) -> dict:
+def steps_within(seconds: float, model: GPT, batches, config: TrainConfig) -> int:
+    "How many steps fit into so many seconds, judged by forty of them on a copy, after ten that do not count."
+    model = copy.deepcopy(model)
+    train(model, batches, config.replace(steps=10), progress=False)
+    return max(1, int(seconds / train(model, batches, config.replace(steps=40), progress=False).seconds * 40))
+
+
+def run(text: str | None, config: LanguageModelConfig, changes: dict, device: str, seconds: float | None = None) -> dict:
     "Train once, and measure in both ways."
     parts = divide(text)
     tokenizer = CharTokenizer.of([document for part in parts for document in part])
@@ -56,8 +65,9 @@ def run(text: str | None, config: LanguageModelConfig, changes: dict, device: st
     torch.manual_seed(config.seed)
     model = GPT(config.gpt(len(tokenizer)).replace(**changes)).to(device)
     special, length = SpecialTokens.of(model), model.config.max_len
-    batches = random_windows(training, length, config.batch_size, config.seed, special)
-    history = train(model, batches, config.training(), progress=False)
+    def batches(): return random_windows(training, length, config.batch_size, config.seed, special)
+    if seconds: config = config.replace(steps=steps_within(seconds, model, batches(), config.training()))
+    history = train(model, batches(), config.training(), progress=False)
     return dict(
         loss=rounded(evaluate(model, consecutive_windows(in_a_row[:-1], length, special))["loss"]),
         loss_overlapping=rounded(evaluate(model, sliding_windows(held_out, length, special=special))["loss"]),
@@ -74,7 +84,7 @@ def main(options):
     about = dict(characters=len(whole), sha256=hashlib.sha256(whole.encode()).hexdigest())
     for name, (config, changes) in SETTINGS[options.device].items():
         for seed in map(int, options.seeds.split(",")):
-            runs.append(dict(settings=name, **run(text, config.replace(seed=seed, steps=options.steps or config.steps), changes, options.device)))
+            runs.append(dict(settings=name, **run(text, config.replace(seed=seed, steps=options.steps or config.steps), changes, options.device, options.seconds)))
             print({key: runs[-1][key] for key in ("settings", "seed", "loss", "loss_overlapping", "steps", "train_seconds")}, flush=True)
             path = results.save(text=about, runs=runs)
     print("written to", path)
@@ -85,4 +95,5 @@ if __name__ == "__main__":
     parser.add_argument("--text", help="the file, UTF-8; without it, Python's language reference")
     parser.add_argument("--seeds", default="0,1,2", help="separated by commas")
     parser.add_argument("--steps", type=int, default=0, help="of each run; 0: those of its settings")
+    parser.add_argument("--seconds", type=float, help="of training for each run, in place of a number of steps")
     main(parser.parse_args())
