@@ -29,17 +29,21 @@ class LiveBytes(TorchDispatchMode):
         self.now, self.peak, self.known = 0, 0, set()
 
     def __torch_dispatch__(self, operation, types, arguments=(), named=None):
+        self.note((arguments, named), made_here=False) # these were there before
         results = operation(*arguments, **(named or {}))
-        for tensor in tree_leaves(results):
-            if isinstance(tensor, Tensor): self.note(tensor.untyped_storage())
+        self.note(results)
         return results
 
-    def note(self, storage): # of a result; a view has that of its tensor
-        if storage._cdata in self.known: return
-        self.known.add(storage._cdata)
-        self.now += storage.nbytes()
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self.forget, storage._cdata, storage.nbytes())
+    def note(self, values, made_here:bool=True): # a view has the storage of its tensor
+        for tensor in tree_leaves(values):
+            if not isinstance(tensor, Tensor): continue
+            storage = tensor.untyped_storage()
+            if storage._cdata in self.known: continue
+            self.known.add(storage._cdata)
+            size = storage.nbytes() if made_here else 0
+            self.now += size
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self.forget, storage._cdata, size)
 
     def forget(self, name:int, size:int): # when a storage is given back
         self.known.discard(name)

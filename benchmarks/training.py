@@ -4,7 +4,7 @@
 
 All sides that are installed (see peers.py) take turns in one process, on the same batch, with the same loss, optimizer and clipping. Ours has
 biases in its projections here, and dropout in all the places where `nn.Transformer` has it; what still differs is in peers.py. A ratio is the
-other's median over ours: above 1, ours is faster. On a CPU a large product of matrices takes turns with them: what share of its rate a step reaches.
+other's time over ours, round by round, and the median of these: above 1, ours is faster. On a CPU a large product of matrices takes turns with them: what share of its rate a step reaches.
 """
 import copy
 import statistics
@@ -87,7 +87,7 @@ def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool 
     times = {name: side.times[WARM_UP:] for name, side in sides.items()}
     median = {name: statistics.median(each) for name, each in times.items()}
     pairs = {theirs: "ours compiled" if "compiled" in theirs else "ours" for theirs in sides if not theirs.startswith("ours")}
-    ratios = {theirs: [b / a for a, b in zip(times[mine], times[theirs])] for theirs, mine in pairs.items()}
+    by_round = {theirs: [b / a for a, b in zip(times[mine], times[theirs])] for theirs, mine in pairs.items()}
     flops = step_flops(sides["ours"].model, batch)
     rate = 2 * PRODUCT**3 / statistics.median(products) if at_best else None
     return dict(
@@ -98,8 +98,8 @@ def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool 
         share_of_product=rate and {name: rounded(flops / each / rate) for name, each in median.items()},
         tokens_per_second={name: round(batch.n_tokens / each) for name, each in median.items()},
         step_memory_mb={name: side.memory(batch) for name, side in sides.items()},
-        ratios={theirs: rounded(median[theirs] / median[mine]) for theirs, mine in pairs.items()},
-        ratio_quartiles={theirs: [rounded(q) for q in statistics.quantiles(each, n=4)] for theirs, each in ratios.items()},
+        ratios={theirs: rounded(statistics.median(each)) for theirs, each in by_round.items()},
+        ratio_quartiles={theirs: [rounded(q) for q in statistics.quantiles(each, n=4)] for theirs, each in by_round.items()},
     )
 
 

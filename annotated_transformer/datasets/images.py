@@ -22,8 +22,8 @@ from annotated_transformer.config import (
 from ..data import LabelledBatch
 
 # %% auto #0
-__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'eight_bits', 'decode_picture', 'ImageFiles',
-           'check_files', 'image_folder', 'stratified_split', 'random_affine', 'image_batches']
+__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'stratified_split', 'random_affine', 'image_batches',
+           'eight_bits', 'decode_picture', 'ImageFiles', 'check_files', 'image_folder']
 
 # %% ../../nbs/55_datasets.images.ipynb #labelledimages
 @dataclass(frozen=True)
@@ -45,6 +45,64 @@ def digits() -> ImageDataset: # of 1 by 8 by 8
     return ImageDataset(images, torch.tensor(found.target, dtype=torch.long),
                         [str(name) for name in found.target_names],
                         [f'picture {i}' for i in range(len(images))])
+
+# %% ../../nbs/55_datasets.images.ipynb #split
+def stratified_split(
+    labels:Tensor, # N, class indices
+    fraction:float=0.2, # of each class that is held out, probability
+    validation:bool=False, # leave those alone, and hold out as much of the rest
+) -> tuple[Tensor, Tensor]: # indices of the training pictures, and of those held out
+    "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
+    check_probabilities(held_out=fraction)
+    generator, parts = torch.Generator().manual_seed(0), ([], [])
+    for label in labels.unique():
+        members = (labels == label).nonzero()[:, 0]
+        members = members[torch.randperm(len(members), generator=generator)]
+        n = round(fraction * len(members))
+        if not 0 < n < len(members):
+            raise argument_error('held_out', fraction,
+                                 f'a fraction that splits a class of {len(members)}')
+        parts[0].append(members[n:]); parts[1].append(members[:n])
+    train_idx, test_idx = (torch.cat(part).sort().values for part in parts)
+    if not validation: return train_idx, test_idx
+    return tuple(train_idx[part] for part in stratified_split(labels[train_idx], fraction))
+
+# %% ../../nbs/55_datasets.images.ipynb #jittered
+def random_affine(images:Tensor, # B C H W
+                  generator:torch.Generator, # of the random numbers, on the CPU
+                  shift:float=0.125, # at most, share of height and width
+                  degrees:float=12.0, # at most, degrees
+                  scale:float=0.12, # at most, share of the size
+                 ) -> Tensor: # B C H W
+    "Each picture moved, turned and resized at random. What comes in over the edge is 0."
+    def some(limit): return (2*torch.rand(len(images), generator=generator) - 1) * limit
+    angle, factor = some(math.radians(degrees)), 1 + some(scale)
+    across, down = some(2*shift), some(2*shift) # a picture is 2 wide
+    cosine, sine = factor*angle.cos(), factor*angle.sin()
+    height, width = images.shape[2:] # both are 2 in the units of the grid
+    places = torch.stack([cosine, -sine*height/width, across,
+                          sine*width/height, cosine, down], 1).view(-1, 2, 3)
+    grid = F.affine_grid(places, images.shape, align_corners=False)
+    return F.grid_sample(images, grid, align_corners=False)
+
+# %% ../../nbs/55_datasets.images.ipynb #image-batches
+def image_batches(
+    data:ImageDataset, # all pictures
+    indices:Tensor, # of those to be used
+    batch_size:int, # pictures in a batch
+    seed:int=0, # of the order and the changes
+    augment:Callable[..., Tensor]=random_affine, # (B C H W, generator) -> B C H W
+) -> Iterator[LabelledBatch]:
+    "Pictures in random order, changed at random, without end."
+    check_sizes(batch_size=batch_size, pictures=len(indices))
+    generator, queue = torch.Generator().manual_seed(seed), indices[:0]
+    while True:
+        while len(queue) < batch_size:
+            again = torch.randperm(len(indices), generator=generator)
+            queue = torch.cat([queue, indices[again]])
+        now, queue = queue[:batch_size], queue[batch_size:]
+        images = augment(data.images[now], generator)
+        yield LabelledBatch((images,), data.labels[now])
 
 # %% ../../nbs/55_datasets.images.ipynb #imagefiles
 # of files that must be pictures
@@ -155,59 +213,3 @@ def image_folder(path, # with a subfolder for each class
     labels = torch.tensor([label for label, found in enumerate(files) for _ in found])
     return ImageDataset(images, labels, [printable(f.name) for f in folders],
                         [printable(str(f.relative_to(path))) for f in images.paths])
-
-# %% ../../nbs/55_datasets.images.ipynb #split
-def stratified_split(
-    labels:Tensor, # N, class indices
-    fraction:float=0.2, # of each class that is held out, probability
-    validation:bool=False, # leave those alone, and hold out as much of the rest
-) -> tuple[Tensor, Tensor]: # indices of the training pictures, and of those held out
-    "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
-    check_probabilities(held_out=fraction)
-    generator, parts = torch.Generator().manual_seed(0), ([], [])
-    for label in labels.unique():
-        members = (labels == label).nonzero()[:, 0]
-        members = members[torch.randperm(len(members), generator=generator)]
-        n = round(fraction * len(members))
-        if not 0 < n < len(members):
-            raise argument_error('held_out', fraction,
-                                 f'a fraction that splits a class of {len(members)}')
-        parts[0].append(members[n:]); parts[1].append(members[:n])
-    train_idx, test_idx = (torch.cat(part).sort().values for part in parts)
-    if not validation: return train_idx, test_idx
-    return tuple(train_idx[part] for part in stratified_split(labels[train_idx], fraction))
-
-# %% ../../nbs/55_datasets.images.ipynb #jittered
-def random_affine(images:Tensor, # B C H W
-                  generator:torch.Generator, # of the random numbers, on the CPU
-                  shift:float=0.125, # at most, share of height and width
-                  degrees:float=12.0, # at most, degrees
-                  scale:float=0.12, # at most, share of the size
-                 ) -> Tensor: # B C H W
-    "Each picture moved, turned and resized at random. What comes in over the edge is 0."
-    def some(limit): return (2*torch.rand(len(images), generator=generator) - 1) * limit
-    angle, factor = some(math.radians(degrees)), 1 + some(scale)
-    across, down = some(2*shift), some(2*shift) # a picture is 2 wide
-    cosine, sine = factor*angle.cos(), factor*angle.sin()
-    places = torch.stack([cosine, -sine, across, sine, cosine, down], 1).view(-1, 2, 3)
-    grid = F.affine_grid(places, images.shape, align_corners=False)
-    return F.grid_sample(images, grid, align_corners=False)
-
-# %% ../../nbs/55_datasets.images.ipynb #image-batches
-def image_batches(
-    data:ImageDataset, # all pictures
-    indices:Tensor, # of those to be used
-    batch_size:int, # pictures in a batch
-    seed:int=0, # of the order and the changes
-    augment:Callable[..., Tensor]=random_affine, # (B C H W, generator) -> B C H W
-) -> Iterator[LabelledBatch]:
-    "Pictures in random order, changed at random, without end."
-    check_sizes(batch_size=batch_size, pictures=len(indices))
-    generator, queue = torch.Generator().manual_seed(seed), indices[:0]
-    while True:
-        while len(queue) < batch_size:
-            again = torch.randperm(len(indices), generator=generator)
-            queue = torch.cat([queue, indices[again]])
-        now, queue = queue[:batch_size], queue[batch_size:]
-        images = augment(data.images[now], generator)
-        yield LabelledBatch((images,), data.labels[now])

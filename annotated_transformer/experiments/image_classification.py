@@ -26,8 +26,8 @@ from ..models.vit import ImageClassifier, ViTConfig, cls_attention
 from ..training import pick_device, train
 
 # %% auto #0
-__all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'check_folder', 'load_images', 'predict', 'accuracies',
-           'format_example', 'plot', 'run_image_classification']
+__all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict', 'accuracies', 'format_example',
+           'plot', 'run_image_classification', 'check_folder']
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #vitrunconfig
 @dataclass(frozen=True)
@@ -70,16 +70,6 @@ class ImageClassificationResult(ExperimentResult):
     "What the experiment returns: with the pictures, so that nothing is read again."
     data: ImageDataset|None = None # all pictures
     indices: Tensor|None = None # of the examples among them
-
-def check_folder(config:ImageClassificationConfig, # of the run
-                 folder, # for its results
-                ):
-    "Refuse to write results among the pictures, where they would be read as a class."
-    if config.data == 'digits': return
-    inside, pictures = Path(folder).resolve(), Path(config.data).resolve()
-    if pictures == inside or pictures in inside.parents:
-        expected = f'a folder outside of {config.data}, where the pictures are'
-        raise argument_error('out', str(folder), expected)
 
 def load_images(
     config:ImageClassificationConfig, # data and model
@@ -165,3 +155,14 @@ def run_image_classification(
     predictions = [data.classes[answer] for answer in answers]
     return ImageClassificationResult(config, model, history, metrics, examples, predictions,
                                      summary, data=data, indices=test_idx)
+
+# %% ../../nbs/57_experiments.image_classification.ipynb #check-folder
+def check_folder(config:ImageClassificationConfig, # of the run
+                 folder, # for its results
+                ):
+    "Refuse to write results among the pictures, where they would be read as a class."
+    if config.data == 'digits': return
+    inside, pictures = Path(folder).resolve(), Path(config.data).resolve()
+    if pictures == inside or pictures in inside.parents:
+        expected = f'a folder outside of {config.data}, where the pictures are'
+        raise argument_error('out', str(folder), expected)

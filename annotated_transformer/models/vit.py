@@ -65,8 +65,8 @@ class ViTConfig(StackConfig):
     table 1."""
     d_model: int = 768 # D
     d_ff: int = 3072 # F
-    n_heads: int = 12 # H
-    n_layers: int = 12 # N
+    n_heads: int = 12 # heads
+    n_layers: int = 12 # layers
     dropout: float = 0.0 # probability
     attention_bias: bool = True # biases on the four projections
     norm: str = 'pre' # see `NORM_ORDERS`
