@@ -209,7 +209,9 @@ class Checkpoints:
                 state.history.save(new/'history.csv')
         except OSError as error: self.warn_unsaved(state, error)
         else:
-            for step in self.steps()[self.keep:]: shutil.rmtree(self.path(step))
+            # of this run: what it passed over, since it is damaged, has a larger number
+            ours = [step for step in self.steps() if step <= state.history.steps]
+            for step in ours[self.keep:]: shutil.rmtree(self.path(step))
 
     def warn_unsaved(self, state, error): # a `TrainingState`; why it could not be written
         kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
@@ -266,7 +268,7 @@ class Checkpoints:
         try:
             with write_folder(path) as new: write_model(state.model, new)
         except OSError as error: warnings.warn(f'{path} is not written: {error}')
-        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=losses.get)}
+        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=lambda step: (losses[step] != losses[step], losses[step]))} # NaN last
         for step, path in self.evaluated().items():
             if step not in wanted: shutil.rmtree(path)
 

@@ -17,13 +17,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .config import (Config, SpecialTokens, argument_error,
-                                          check_choice, check_sizes)
+from .config import (
+    Config, SpecialTokens, argument_error, check_choice, check_ids, check_sizes)
 from .folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'to_device',
-           'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'is_id', 'count_targets',
+           'to_device', 'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
+           'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -88,6 +89,7 @@ class WordVocabulary(Vocabulary):
 
     def words(self, ids:list, # as from `encode`, special tokens too
              ) -> list: # of texts, as labels of an axis
+        for i in ids: check_ids(len(self), id=i)
         special = {0: 'PAD', 1: 'BOS', 2: 'EOS'}
         return [special[i] if i in special else self.tokens[i - self.first_id]
                 for i in ids]
@@ -111,10 +113,15 @@ def pad_sequences(sequences:list, # of lists of ids, of any lengths
         raise argument_error('pad_id', pad_id,
                              'an id, because the sequences differ in length')
     filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
-    try: return torch.tensor(filled, dtype=torch.long)
-    except (OverflowError, ValueError, RuntimeError):
-        raise argument_error('ids', max(map(max, filled), key=abs),
-                             'ids below 2**63') from None
+    try: found = torch.tensor(filled)
+    except (OverflowError, TypeError, ValueError, RuntimeError): found = None
+    if found is None or found.numel() and found.is_floating_point():
+        wrong = [i for row in filled for i in row if not is_id(i)]
+        raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
+    return found.long().view(len(sequences), longest)
+
+def is_id(i) -> bool: # one that a tensor of whole numbers can hold
+    return isinstance(i, int) and abs(i) < 2**63
 
 def count_targets(targets:Tensor, # *batch, ids or labels
                   pad_id:int|None=PAD, # does not count; None: all count
@@ -240,10 +247,12 @@ def padding_fraction(batches:Iterable, # of `Batch`, or of lists of pairs
     positions = tokens = 0
     for batch in batches:
         if isinstance(batch, Batch):
-            sides = [(ids != batch.pad_id).sum(1).tolist()
-                     for ids in (batch.src, batch.tgt_out)]
-        else: sides = [[len(ids) + 1 for ids in side] for side in zip(*batch)] # with EOS
-        for lengths in sides:
+            for ids in (batch.src, batch.tgt_out):
+                positions += ids.numel()
+                tokens += (ids != batch.pad_id).sum().item()
+            continue
+        for side in zip(*batch): # with EOS
+            lengths = [len(ids) + 1 for ids in side]
             positions, tokens = positions + len(lengths)*max(lengths), tokens + sum(lengths)
     if not positions: raise argument_error('batches', 'none', 'at least one batch')
     return 1 - tokens/positions

@@ -45,6 +45,7 @@ class SkinnyWeight:
                bias:Tensor|None=None, # out
               ) -> Tensor: # *batch out
         "`F.linear` with these weights, faster for the numbers of rows that gain."
+        if x.ndim < 2 or not x.numel(): return F.linear(x, self.weight, bias)
         n_rows = x.numel() // x.shape[-1]
         if row_class(n_rows) not in self.faster: return F.linear(x, self.weight, bias)
         if self.packed is not None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -13,15 +14,16 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .config import (
-    SpecialTokens, argument_error, check_ids, check_probabilities, check_sizes, uncompiled)
+from annotated_transformer.config import (
+    SpecialTokens, argument_error, check_ids, check_numbers, check_probabilities, check_sizes,
+    uncompiled)
 from .data import Batch
 
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
            'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedLoss', 'chunked_cross_entropy', 'chunked_sequence_loss', 'score_targets', 'r_drop_cross_entropy',
-           'r_drop_loss']
+           'ChunkedLoss', 'chunked_cross_entropy', 'chunked_sequence_loss', 'evaluation_mode', 'score_targets',
+           'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -76,7 +78,7 @@ def cross_entropy(logits:Tensor, # *batch V
     theirs = smoothing*vocab_size / (vocab_size - left_out*(1 - smoothing))
     loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight,
                            reduction='sum',
-                           ignore_index=pad_id if left_out else -100,
+                           ignore_index=pad_id if left_out else -2**63, # no id at all
                            label_smoothing=theirs)
     return loss / (1 - left_out*theirs/vocab_size)
 
@@ -221,6 +223,14 @@ def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidde
                                  pad_id, output.bias)
 
 # %% ../nbs/11_loss.ipynb #score-targets
+@contextmanager
+def evaluation_mode(model:nn.Module): # afterwards each part is in the mode it was in
+    "Without dropout, for the length of a `with` block."
+    modes = {module: module.training for module in model.modules()}
+    try: yield model.eval()
+    finally:
+        for module, mode in modes.items(): module.training = mode
+
 @torch.no_grad()
 def score_targets(model:nn.Module, # in evaluation mode
                   batch:Batch, # or a `LabelledBatch`, on the model's device
@@ -242,7 +252,7 @@ def score_targets(model:nn.Module, # in evaluation mode
     return loss, correct
 
 # %% ../nbs/11_loss.ipynb #r-drop-cross-entropy
-def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes
+def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes, finite
                          targets:Tensor, # *batch, ids
                          smoothing:float=0.0, # epsilon, probability
                          pad_id:int|None=0, # such positions are free; None: all count
@@ -265,8 +275,11 @@ def r_drop_loss(model:nn.Module, # with an `output`, and `return_hidden`; in tra
                 rows:int=256, # whose logits exist at once, twice each
                ) -> Tensor: # scalar, nats, summed over target tokens
     "`chunked_sequence_loss` with R-Drop: every pair passes twice, with other dropout."
+    check_sizes(rows=rows)
+    check_numbers('a finite number of at least 0', lambda x: x >= 0, weight=weight)
     pad_id = padding_of(model, batch)
     twice = model(*(torch.cat([x, x]) for x in batch.inputs), return_hidden=True)
+    check_targets(twice.chunk(2)[0], batch.targets)
     hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3) # N 2 D
     output = uncompiled(getattr(model, 'module', model)).output # of what DDP has wrapped
     loss_fn = partial(r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id,

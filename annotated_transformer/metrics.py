@@ -21,7 +21,7 @@ def accuracy(predictions:Tensor, # N, class indices
              targets:Tensor, # N, the true ones
             ) -> float: # 0 to 1
     "Share of predictions that equal their targets."
-    if predictions.shape != targets.shape or not len(targets):
+    if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
         raise argument_error('predictions', tuple(predictions.shape),
                              f'one for each target, {tuple(targets.shape)}, at least one')
     return (predictions == targets).sum().item() / len(targets)
@@ -123,7 +123,7 @@ def score_groups(examples:list, # of (source text, reference)
                 ) -> dict: # group -> `n`, and the scores of `score_translations`
     "Scores for groups of sentences, in the order of their names."
     groups = {}
-    for (source, reference), prediction in zip(examples, predictions):
+    for (source, reference), prediction in zip(examples, predictions, strict=True):
         groups.setdefault(group_of(source), []).append((prediction, reference))
     return {group: dict(n=len(groups[group]),
                         **score_translations(*map(list, zip(*groups[group])), language))

@@ -81,6 +81,13 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
         self.reserve(length)
         return self.table[:length]
 
+    def _apply(self, *args, **options): # `.to`, `.half`, `.double`: exact in every type
+        super()._apply(*args, **options)
+        if not self.table.is_meta:
+            table = sinusoids(*self.table.shape, self.table.dtype)
+            self.table = table.to(self.table.device)
+        return self
+
     def reserve(self, length:int): # positions; the table grows where it is shorter
         if length <= len(self.table): return
         with GROWING, torch.inference_mode(False): # a buffer that training can use as well

@@ -44,8 +44,8 @@ def sampler(
     generator:torch.Generator|None=None, # of the random numbers; None: torch's own
 ) -> Callable[[Tensor], Tensor]: # log-probabilities B V -> tokens B
     "How to draw a token: temperature first, then top-k, then top-p. Raises `ValueError`."
-    if not 0 <= temperature < math.inf:
-        raise argument_error('temperature', temperature, 'a number of at least 0')
+    if temperature != 0 and not 1e-30 <= temperature <= 1e30: # others overflow
+        raise argument_error('temperature', temperature, '0, or from 1e-30 to 1e30')
     if top_k is not None: check_sizes(top_k=top_k)
     if top_p is not None and not 0 < top_p <= 1:
         raise argument_error('top_p', top_p, 'a fraction in (0, 1]')

@@ -23,20 +23,22 @@ __all__ = ['LiveBytes', 'peak_bytes', 'tiled_attention', 'restricted_attention']
 
 # %% ../nbs/71_tiled_attention.ipynb #peak-bytes
 class LiveBytes(TorchDispatchMode):
-    "Counts the memory of all tensors made in its block, as long as they live."
+    """Counts the memory of tensors made in its block, as long as they live. Not counted:
+    sparse ones, and what is made from NumPy's arrays or resized."""
     def __init__(self):
         super().__init__()
         self.now, self.peak, self.known = 0, 0, set()
 
     def __torch_dispatch__(self, operation, types, arguments=(), named=None):
-        self.note((arguments, named), made_here=False) # these were there before
+        made_here = operation._overloadpacket is torch.ops.aten.lift_fresh # of Python's
+        self.note((arguments, named), made_here) # others were there before
         results = operation(*arguments, **(named or {}))
         self.note(results)
         return results
 
     def note(self, values, made_here:bool=True): # a view has the storage of its tensor
         for tensor in tree_leaves(values):
-            if not isinstance(tensor, Tensor): continue
+            if not isinstance(tensor, Tensor) or tensor.layout != torch.strided: continue
             storage = tensor.untyped_storage()
             if storage._cdata in self.known: continue
             self.known.add(storage._cdata)
@@ -66,11 +68,13 @@ def tiled_attention(
 ) -> Tensor: # *batch Q Dv
     "Equation 1, tile by tile, with an online softmax. Source: Rabe and Staats 2021."
     check_sizes(tile=tile)
-    n_keys, limits = key.shape[-2], torch.finfo(query.dtype)
-    highest = query.new_full((*query.shape[:-1], 1), limits.min) # of the scores so far
-    total, output = torch.zeros_like(highest), value.new_zeros(1)
+    n_keys, sums = key.shape[-2], torch.promote_types(query.dtype, torch.float32)
+    limits = torch.finfo(sums)
+    highest = query.new_full((*query.shape[:-1], 1), limits.min, dtype=sums) # score so far
+    total = torch.zeros_like(highest)
+    output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=sums)
     for these in (slice(start, start + tile) for start in range(0, n_keys, tile)):
-        scores = scaled_dot_product_scores(query, key[..., these, :])
+        scores = scaled_dot_product_scores(query, key[..., these, :]).to(sums)
         hidden = None if mask is None else ~mask.expand(*mask.shape[:-1],
                                                         n_keys)[..., these]
         if mask is not None: scores = scores.masked_fill(hidden, limits.min)
@@ -79,9 +83,11 @@ def tiled_attention(
         if mask is not None: weights = weights.masked_fill(hidden, 0.)
         shrink = (highest - new).exp()
         total = total*shrink + weights.sum(-1, keepdim=True)
-        output = output*shrink + apply_dropout(weights, dropout) @ value[..., these, :]
+        part = apply_dropout(weights, dropout) @ value[..., these, :].to(sums)
+        output = output*shrink + part
         highest = new
-    return output / total.clamp(min=limits.tiny) # 0 where all is masked
+    output = output / total.clamp(min=limits.tiny) # 0 where all is masked
+    return output.to(value.dtype)
 
 # %% ../nbs/71_tiled_attention.ipynb #restricted-attention
 def restricted_attention(
@@ -92,6 +98,10 @@ def restricted_attention(
 ) -> Tensor: # *batch N Dv
     "Self-attention to at most `2*radius + 1` places. Source: section 4, Table 1."
     check_sizes(radius=radius)
+    for name, x in dict(key=key, value=value).items():
+        if x.shape[:-1] != query.shape[:-1]:
+            raise argument_error(name, tuple(x.shape), f'{(*query.shape[:-1], "D")}')
+    if not query.numel(): return torch.zeros_like(value)
     n, more = query.shape[-2], -query.shape[-2] % radius # places that fill the last block
     def blocks(x, around): # batch blocks places D; so many places more at either side
         x = F.pad(x, (0, 0, around, more + around)).unfold(-2, radius + 2*around, radius).mT
@@ -102,4 +112,4 @@ def restricted_attention(
     mask = near & (seen >= 0) & (seen < n) # blocks radius 3*radius
     output = fused_attention(blocks(query, 0), blocks(key, radius), blocks(value, radius),
                              mask[None])
-    return output.reshape(*query.shape[:-2], n + more, -1)[..., :n, :]
+    return output.reshape(*query.shape[:-2], n + more, value.shape[-1])[..., :n, :]

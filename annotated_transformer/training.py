@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from .config import (Config, argument_error,
     check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
-from .loss import padding_of, perplexity, score_targets, sequence_loss
+from .loss import (
+    evaluation_mode, padding_of, perplexity, score_targets, sequence_loss)
 from .optimizer import (
     SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
 from .processes import (
@@ -159,7 +160,7 @@ class History:
 
     def has_stalled(self, patience:int) -> bool: # evaluations; 0: never
         "Whether so many evaluations at the end have brought no lower loss."
-        losses = self.column('eval_loss')[1]
+        losses = [x if x == x else float('inf') for x in self.column('eval_loss')[1]]
         older, newer = losses[:-patience], losses[-patience:]
         return bool(patience and older) and min(newer) >= min(older)
 
@@ -178,16 +179,15 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
              rows:int|None=None, # see `score_targets`; for large vocabularies
             ) -> dict: # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
-    device, mode = next(model.parameters()).device, model.training
-    model.eval()
+    device = next(model.parameters()).device
     loss = correct = n_tokens = 0
-    for batch in batches:
-        pad_id = None if labels else padding_of(model, batch)
-        n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
-        nats, right = score_targets(model, batch, pad_id, rows)
-        loss, correct = loss + nats, correct + right
-    model.train(mode)
-    if not n_tokens: raise argument_error('batches', 'none', 'at least one batch')
+    with evaluation_mode(model):
+        for batch in batches:
+            pad_id = None if labels else padding_of(model, batch)
+            n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
+            nats, right = score_targets(model, batch, pad_id, rows)
+            loss, correct = loss + nats, correct + right
+    if not n_tokens: raise argument_error('batches', 'no target', 'at least one that counts')
     return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
                 token_accuracy=correct/n_tokens)
 

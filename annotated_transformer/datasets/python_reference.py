@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..config import SpecialTokens, argument_error, check_sizes
+from ..config import (
+    SpecialTokens, argument_error, check_ids, check_sizes)
 from ..data import (FIRST_SYMBOL, PAD, LabelledBatch, Vocabulary,
                                         pad_sequences)
 
@@ -165,6 +166,7 @@ class WordTokenizer(Vocabulary):
 
     def decode(self, ids:list, # of ints
               ) -> list: # of words, with special tokens
+        for i in ids: check_ids(len(self), id=i)
         return [(*SPECIAL, *self.tokens)[i] for i in ids]
 
     def encode_pair(self, first:str, # a sentence

@@ -47,6 +47,9 @@ def encode_caption(words:list, # of words
 def decode_caption(ids:list, # of ids, none of them special
                   ) -> list: # of words
     "What the model has written."
+    for id in ids:
+        if not FIRST_SYMBOL <= id < FIRST_SYMBOL + len(WORDS):
+            raise argument_error('id', id, 'one that stands for a word')
     return [WORDS[id - FIRST_SYMBOL] for id in ids]
 
 # %% ../../nbs/59_experiments.captioning.ipynb #strip
@@ -139,15 +142,15 @@ class CaptioningConfig(ExperimentConfig):
 def generate_captions(
     model:nn.Module, # a `Captioner` in evaluation mode
     inputs:list, # of `DigitStrip`
-    decode:Callable[..., Hypotheses]=greedy_decode, # or another, see chapter 22
+    decode:Callable[..., Hypotheses]=greedy_decode, # or another that gives one answer, see chapter 22
     batch_size:int=500, # strips at once
 ) -> list: # of lists of words
     "What the model writes for each strip."
     device, captions = next(model.parameters()).device, []
     for start in range(0, len(inputs), batch_size):
         images = torch.stack([strip.picture for strip in inputs[start:start+batch_size]])
-        ids = decode(model, images.to(device), max_len=model.config.max_len - 1).lists()
-        captions += map(decode_caption, ids)
+        ids = decode(model, images.to(device), max_len=model.config.max_len - 1)
+        captions += map(decode_caption, ids.lists(model.config.eos_id))
     return captions
 
 # %% ../../nbs/59_experiments.captioning.ipynb #word-attention

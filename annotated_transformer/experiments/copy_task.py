@@ -95,7 +95,7 @@ def run_copy_task(
     sources, targets = zip(*pairs)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    def predict(model, sources): # two tokens more than right answers have
+    def predict(model, sources): # one token more than the longest answer and its EOS
         return generate_ids(model, list(sources), config.max_len + 2, decode=decode)
     def measure(model):
         return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))

@@ -46,6 +46,7 @@ def epochs(pairs, # a list of (source ids, target ids), or `SampledPairs`
            seed:int=0, # of the order
           ) -> Iterator[Batch]: # without end
     "All pairs, again and again, each time in other batches of similar length."
+    if not len(pairs): raise argument_error('pairs', 'none', 'at least one')
     for number in count():
         for group in batch_by_tokens([*pairs], max_tokens, seed=10_000*seed + number):
             yield Batch.from_pairs(group)
@@ -86,7 +87,7 @@ class Translator:
             raise argument_error(f'sentence {i}', f'{length:,} tokens', 'at most max_len = '
                                  f'{self.model.config.max_len:,}, as the model has')
         filled = [i for i, source in enumerate(sources) if source]
-        answers = [[] if n_best is None else [[]]*n_best for _ in sources]
+        answers = [[] if n_best is None else [[] for _ in range(n_best)] for _ in sources]
         decode = partial(beam_search, beam_size=beam_size, length_penalty=length_penalty,
                          n_best=n_best)
         found = generate_ids(self.model, [sources[i] for i in filled], None, batch_size,
@@ -140,7 +141,7 @@ class TranslationConfig(Config):
     warmup_steps: int = 200 # steps up to the peak
     schedule: str = 'linear' # see `SCHEDULES`
     label_smoothing: float = 0.0 # probability
-    r_drop: float = 0.0 # weight of R-Drop, at twice the time; 0: none
+    r_drop: float = 0.0 # weight of R-Drop, at twice the time and more; 0: none
     chunked_loss: bool = False # no logits for all positions at once; for many tokens
     n_average: int = 5 # last epochs whose weights are averaged
     beam_size: int = 5 # hypotheses of the search
@@ -159,6 +160,9 @@ class TranslationConfig(Config):
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
         check_numbers('a finite number of at least 0', lambda given: given >= 0,
                       r_drop=self.r_drop)
+        if self.r_drop and not self.dropout:
+            raise argument_error('r_drop', self.r_drop,
+                                 '0 where dropout is 0: two passes agree')
         check_beam(self.beam_size, self.length_penalty, None)
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
 
@@ -253,7 +257,8 @@ def candidate_models(config:TranslationConfig, # of the run
                     ) -> dict: # name -> model: the best epoch, the mean of the last ones
     "The two models that a run could hand out. All processes call it."
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
-    best, last = min(kept, key=losses.get), [*kept.values()][-config.n_average:]
+    best = min(kept, key=lambda step: (losses[step] != losses[step], losses[step])) # no NaN
+    last = [*kept.values()][-config.n_average:]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
     models = {'best epoch': load_model(kept[best], Transformer, device),
               mean: average_models(last, Transformer, device)}

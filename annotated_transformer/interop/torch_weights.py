@@ -113,7 +113,8 @@ def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biase
         ours[side].final_norm = LayerNorm(config.d_model,
                                           last.eps) if last is not None else nn.Identity()
         matches += torch_weight_map(config, side)
-    return import_weights(ours, matches, model.state_dict())
+    return import_weights(ours.to(next(model.parameters()).dtype), matches,
+                          model.state_dict())
 
 # %% ../../nbs/86_interop.torch_weights.ipynb #to-torch
 def to_torch(model:nn.Module, # a `Transformer`

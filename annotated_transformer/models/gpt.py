@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..config import argument_error, check_choice, check_sizes
+from ..config import (
+    argument_error, check_choice, check_ids, check_sizes)
 from ..data import EOS, PAD
 from ..embeddings import TokenEmbedding
 from ..masks import causal_mask
@@ -50,6 +51,8 @@ class GPTConfig(StackConfig):
         check_stack_config(self)
         check_sizes(vocab_size=self.vocab_size, max_len=self.max_len)
         check_choice('positions', self.positions, POSITIONS)
+        ids = dict(pad_id=self.pad_id, bos_id=self.bos_id, eos_id=self.eos_id)
+        check_ids(self.vocab_size, **{name: i for name, i in ids.items() if i is not None})
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
 class GPT(nn.Module):
