@@ -268,7 +268,8 @@ class Checkpoints:
         try:
             with write_folder(path) as new: write_model(state.model, new)
         except OSError as error: warnings.warn(f'{path} is not written: {error}')
-        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=lambda step: (losses[step] != losses[step], losses[step]))} # NaN last
+        def rank(step): return losses[step] != losses[step], losses[step] # NaN is last
+        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=rank)}
         for step, path in self.evaluated().items():
             if step not in wanted: shutil.rmtree(path)
 

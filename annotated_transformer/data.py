@@ -120,7 +120,8 @@ def pad_sequences(sequences:list, # of lists of ids, of any lengths
         raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
     return found.long().view(len(sequences), longest)
 
-def is_id(i) -> bool: # one that a tensor of whole numbers can hold
+def is_id(i) -> bool: # anything may be asked
+    "Whether a tensor of whole numbers can hold it."
     return isinstance(i, int) and abs(i) < 2**63
 
 def count_targets(targets:Tensor, # *batch, ids or labels

@@ -20,7 +20,8 @@ def dropout_mask(x:Tensor, # any shape, on a CPU
                 ) -> Tensor: # zeros, and 1 / (1 - p) elsewhere, like x
     "A random mask that keeps the mean, from 16 random bits for each number."
     n_dropped, n = round(p*VALUES), x.numel()
-    draws = torch.empty((n + 3)//4, dtype=torch.int64, device=x.device).random_(-2**63, None)
+    draws = torch.empty((n + 3)//4, dtype=torch.int64, device=x.device)
+    draws.random_(-2**63, None)
     pieces = draws.view(torch.int16)[:n].view(x.shape)
     # written as numbers at once: a boolean mask would have to be converted in each product
     kept = torch.ge(pieces, n_dropped - VALUES//2, out=torch.empty_like(x))

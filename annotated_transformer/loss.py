@@ -15,8 +15,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from annotated_transformer.config import (
-    SpecialTokens, argument_error, check_ids, check_numbers, check_probabilities, check_sizes,
-    uncompiled)
+    SpecialTokens, argument_error, check_ids, check_numbers, check_probabilities,
+    check_sizes, uncompiled)
 from .data import Batch
 
 # %% auto #0

@@ -145,9 +145,8 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
     logits, cache = model.prefill(src, alive.ids.shape[2], beam_size, special.bos_id)
     logits = first_logits(logits, beam_size)
     for t in range(alive.ids.shape[2]):
-        over = alive.log_probs.isneginf()
-        candidates, beam_idx = expand_beams(alive, next_log_probs(logits, special, t, over),
-                                            2*beam_size, length_penalty)
+        log_probs = next_log_probs(logits, special, t, alive.log_probs.isneginf())
+        candidates, beam_idx = expand_beams(alive, log_probs, 2*beam_size, length_penalty)
         ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
         finished = concat_beams(finished, mask_out(candidates, ~(ends & among_best)))

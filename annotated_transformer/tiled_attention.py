@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .attention import fused_attention, scaled_dot_product_scores
-from .config import check_sizes
+from .config import argument_error, check_sizes
 from .dropout import apply_dropout
 
 # %% auto #0

@@ -187,7 +187,7 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
             n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
             nats, right = score_targets(model, batch, pad_id, rows)
             loss, correct = loss + nats, correct + right
-    if not n_tokens: raise argument_error('batches', 'no target', 'at least one that counts')
+    if not n_tokens: raise argument_error('batches', 'no target', 'one that counts')
     return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
                 token_accuracy=correct/n_tokens)
 

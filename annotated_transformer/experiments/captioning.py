@@ -142,7 +142,7 @@ class CaptioningConfig(ExperimentConfig):
 def generate_captions(
     model:nn.Module, # a `Captioner` in evaluation mode
     inputs:list, # of `DigitStrip`
-    decode:Callable[..., Hypotheses]=greedy_decode, # or another that gives one answer, see chapter 22
+    decode:Callable[..., Hypotheses]=greedy_decode, # or another, of one answer
     batch_size:int=500, # strips at once
 ) -> list: # of lists of words
     "What the model writes for each strip."
