@@ -83,8 +83,8 @@ def tiled_attention(
         if mask is not None: weights = weights.masked_fill(hidden, 0.)
         shrink = (highest - new).exp()
         total = total*shrink + weights.sum(-1, keepdim=True)
-        part = apply_dropout(weights, dropout) @ value[..., these, :].to(sums)
-        output = output*shrink + part
+        some = value[..., these, :].to(sums)
+        output = output*shrink + apply_dropout(weights, dropout) @ some
         highest = new
     output = output / total.clamp(min=limits.tiny) # 0 where all is masked
     return output.to(value.dtype)
