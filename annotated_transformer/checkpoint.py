@@ -21,6 +21,7 @@ from torch import nn
 from .config import (
     argument_error, check_memory, check_sizes, import_extra, uncompiled)
 from .folders import read_folder, write_folder
+from .loss import nan_as_worst
 from annotated_transformer.processes import (
     gather_values, load_shards, on_first_process, process_rank, put_shards, save_shards,
     take_shards)
@@ -268,8 +269,8 @@ class Checkpoints:
         try:
             with write_folder(path) as new: write_model(state.model, new)
         except OSError as error: warnings.warn(f'{path} is not written: {error}')
-        def rank(step): return losses[step] != losses[step], losses[step] # NaN is last
-        wanted = {*sorted(losses)[-self.keep_evaluated:], min(losses, key=rank)}
+        best = min(losses, key=lambda step: nan_as_worst(losses[step]))
+        wanted = {*sorted(losses)[-self.keep_evaluated:], best}
         for step, path in self.evaluated().items():
             if step not in wanted: shutil.rmtree(path)
 

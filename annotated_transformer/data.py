@@ -22,9 +22,8 @@ from .config import (
 from .folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'is_id', 'count_targets',
-           'to_device', 'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
-           'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'to_device',
+           'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -116,13 +115,10 @@ def pad_sequences(sequences:list, # of lists of ids, of any lengths
     try: found = torch.tensor(filled)
     except (OverflowError, TypeError, ValueError, RuntimeError): found = None
     if found is None or found.numel() and found.is_floating_point():
-        wrong = [i for row in filled for i in row if not is_id(i)]
+        wrong = [i for row in filled for i in row
+                 if not (isinstance(i, int) and abs(i) < 2**63)]
         raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
     return found.long().view(len(sequences), longest)
-
-def is_id(i) -> bool: # anything may be asked
-    "Whether a tensor of whole numbers can hold it."
-    return isinstance(i, int) and abs(i) < 2**63
 
 def count_targets(targets:Tensor, # *batch, ids or labels
                   pad_id:int|None=PAD, # does not count; None: all count

@@ -22,8 +22,8 @@ from .data import Batch
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
            'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedLoss', 'chunked_cross_entropy', 'chunked_sequence_loss', 'evaluation_mode', 'score_targets',
-           'r_drop_cross_entropy', 'r_drop_loss']
+           'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss', 'nan_as_worst',
+           'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(targets:Tensor, # *batch, ids
@@ -211,6 +211,11 @@ def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
                              loss_fn, rows)
 
 # %% ../nbs/11_loss.ipynb #chunked-sequence-loss
+def output_of(model:nn.Module, # with an `output`; compiled, or wrapped by DDP
+             ) -> nn.Module: # with the weights of the logits
+    "The layer that turns a model's last vectors into logits."
+    return uncompiled(getattr(model, 'module', model)).output
+
 def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidden`
                           batch:Batch, # or a `LabelledBatch`, on the model's device
                           label_smoothing:float=0.0, # probability
@@ -218,11 +223,16 @@ def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidde
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
     pad_id = padding_of(model, batch)
     hidden = model(*batch.inputs, return_hidden=True)
-    output = uncompiled(getattr(model, 'module', model)).output # of what DDP has wrapped
+    output = output_of(model)
     return chunked_cross_entropy(hidden, output.weight, batch.targets, label_smoothing,
                                  pad_id, output.bias)
 
 # %% ../nbs/11_loss.ipynb #score-targets
+def nan_as_worst(loss:float, # nats, or NaN
+                ) -> float: # nats; infinity for NaN
+    "A loss for comparisons: one that is no number is no better than any other."
+    return math.inf if math.isnan(loss) else loss
+
 @contextmanager
 def evaluation_mode(model:nn.Module): # afterwards each part is in the mode it was in
     "Without dropout, for the length of a `with` block."
@@ -281,7 +291,7 @@ def r_drop_loss(model:nn.Module, # with an `output`, and `return_hidden`; in tra
     twice = model(*(torch.cat([x, x]) for x in batch.inputs), return_hidden=True)
     check_targets(twice.chunk(2)[0], batch.targets)
     hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3) # N 2 D
-    output = uncompiled(getattr(model, 'module', model)).output # of what DDP has wrapped
+    output = output_of(model)
     loss_fn = partial(r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id,
                       weight=weight)
     return ChunkedLoss.apply(hidden, output.weight, output.bias, batch.targets.flatten(),

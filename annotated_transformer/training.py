@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from .config import (Config, argument_error,
     check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
 from .loss import (
-    evaluation_mode, padding_of, perplexity, score_targets, sequence_loss)
+    evaluation_mode, nan_as_worst, padding_of, perplexity, score_targets, sequence_loss)
 from .optimizer import (
     SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
 from .processes import (
@@ -160,7 +160,7 @@ class History:
 
     def has_stalled(self, patience:int) -> bool: # evaluations; 0: never
         "Whether so many evaluations at the end have brought no lower loss."
-        losses = [x if x == x else float('inf') for x in self.column('eval_loss')[1]]
+        losses = [*map(nan_as_worst, self.column('eval_loss')[1])]
         older, newer = losses[:-patience], losses[-patience:]
         return bool(patience and older) and min(newer) >= min(older)
 

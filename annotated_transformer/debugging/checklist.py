@@ -18,6 +18,7 @@ from .probes import (ModelUnderTest, ProbeResult, prepare,
                                                     probe_gradient, probe_leak, probe_order,
                                                     probe_padding, probe_reach,
                                                     rounding_unit, tolerance, verdict)
+from ..loss import evaluation_mode
 from ..transformer import init_cache
 
 # %% auto #0
@@ -144,13 +145,12 @@ def preserve_state(model, # any model; only modules have something to put back
                   ):
     "Modes, buffers and random numbers are put back at the end of the `with` block."
     model = model if isinstance(model, nn.Module) else nn.Module()
-    modes = [(module, module.training) for module in model.modules()]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     devices = {p.device for p in model.parameters() if p.device.type == 'cuda'}
-    with torch.random.fork_rng(devices=sorted({device.index or 0 for device in devices})):
+    devices = sorted({device.index or 0 for device in devices})
+    with evaluation_mode(model), torch.random.fork_rng(devices=devices):
         try: yield
         finally:
-            for module, training in modes: module.training = training
             with torch.no_grad():
                 for buffer, before in buffers: buffer.copy_(before)
 

@@ -28,7 +28,8 @@ from ..decoding import generate_ids
 from .experiment import (
     ExperimentResult, collect_metrics, mark_correct)
 from ..inspection.attention_maps import plot_attention, trace_attention
-from ..loss import chunked_sequence_loss, r_drop_loss, sequence_loss
+from ..loss import (
+    chunked_sequence_loss, nan_as_worst, r_drop_loss, sequence_loss)
 from ..metrics import score_translations
 from ..processes import any_process, gather_values, on_first_process
 from ..search import beam_search, check_beam
@@ -257,7 +258,7 @@ def candidate_models(config:TranslationConfig, # of the run
                     ) -> dict: # name -> model: the best epoch, the mean of the last ones
     "The two models that a run could hand out. All processes call it."
     kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
-    best = min(kept, key=lambda step: (losses[step] != losses[step], losses[step])) # no NaN
+    best = min(kept, key=lambda step: nan_as_worst(losses[step]))
     last = [*kept.values()][-config.n_average:]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
     models = {'best epoch': load_model(kept[best], Transformer, device),
