@@ -20,16 +20,14 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 try:
     import typer
 except ImportError as error:
-    raise ImportError('the command annotated-transformer is built with typer, '
-                      'which is missing: pip install typer') from error
+    raise ImportError('this command is built with typer: pip install typer') from error
 
 from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses
-from .experiments import captioning, copy_task, image_classification
-from .experiments import (
-    language_model, topic_classification, translation)
+from .experiments import (captioning, copy_task,
+    image_classification, language_model, topic_classification, translation)
 from annotated_transformer.experiments.experiment import (
     describe_kept, format_report, run_and_save)
 from .inspection.attention_maps import trace_attention
@@ -77,17 +75,16 @@ def main():
     for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
         if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
     def stop(number, frame): raise Stopped(number, frame)
-    for name in ('SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
-        number = getattr(signal, name, None)
-        if number and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, stop)
+    for name in {'SIGTERM', 'SIGHUP'} & {*dir(signal)}: # Windows has no SIGHUP
+        number = getattr(signal, name)
+        if signal.getsignal(number) == signal.SIG_DFL: signal.signal(number, stop)
     app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
-           'n_best': '--n-best', 'length_penalty': '--length-penalty', 'folder': '--out',
-           'max_len': '--max-len', 'every_minutes': '--checkpoint-minutes',
-           'data_dir': '--data-dir', 'corpus': '--corpus', 'shard': '--shard'}
+           'folder': '--out', 'every_minutes': '--checkpoint-minutes'}
+OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_penalty',
+    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'shard')} # spelt as they are
 
 def option_error(error:Exception, # from the library
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
@@ -351,6 +348,9 @@ def train_translation(
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(
         help='Folder with the files of the corpus [default: the usual place].')]=None,
+    validation:Annotated[Optional[str], typer.Option(
+        help='Files of validation pairs, as for --corpus [default: a part of it].')]=None,
+    test:Annotated[Optional[str], typer.Option(help='Likewise, test pairs.')]=None,
     max_length:Annotated[Optional[int], typer.Option(
         help='Characters; leave out longer pairs of a file [default: any length].')]=None,
     seed:Seed=0, # of weights, order and dropout
@@ -366,7 +366,7 @@ def train_translation(
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
                    preset, device, out or Path('runs')/'translation', resume, overwrite,
                    minutes, corpus=corpus, source=source, target=target, seed=seed,
-                   epochs=epochs, max_length=max_length,
+                   validation=validation, test=test, max_length=max_length, epochs=epochs,
                    data_dir=data_dir and str(data_dir))
 
 # %% ../nbs/93_cli.ipynb #translate-command

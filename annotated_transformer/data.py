@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -217,25 +217,26 @@ def pair_length(pair, # (source ids, target ids)
     "What one pair costs in a batch: its longer side, with EOS."
     return max(map(len, pair)) + 1
 
-def batch_by_tokens(pairs:list, # of (source ids, target ids)
+def batch_by_tokens(pairs:Sequence, # of (source ids, target ids): a list, or `MappedPairs`
                     max_tokens:int, # batch size times longest length, at the most
                     seed:int=0, # of the shuffling; another for each epoch
                    ) -> Iterator[list]: # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
-    def lengths(pair): # the longer side; then the difference, up and down in turns
+    def lengths(i): # the longer side; then the difference, up and down in turns
+        pair = pairs[i]
         difference = len(pair[0]) - len(pair[1])
         return pair_length(pair), difference*(-1)**pair_length(pair)
-    order = sorted(shuffled.sample(pairs, len(pairs)), key=lengths)
+    order = sorted(shuffled.sample(range(len(pairs)), len(pairs)), key=lengths)
     if not order: return
-    if pair_length(order[-1]) > max_tokens:
+    if (longest := pair_length(pairs[order[-1]])) > max_tokens:
         raise argument_error('max_tokens', max_tokens,
-                             f'at least {pair_length(order[-1])}, the longest pair')
+                             f'at least {longest}, the longest pair')
     batches = [[]]
-    for pair in order:
-        if (len(batches[-1]) + 1) * pair_length(pair) > max_tokens: batches.append([])
-        batches[-1].append(pair)
-    yield from shuffled.sample(batches, len(batches))
+    for i in order:
+        if (len(batches[-1]) + 1) * pair_length(pairs[i]) > max_tokens: batches.append([])
+        batches[-1].append(i)
+    for batch in shuffled.sample(batches, len(batches)): yield [pairs[i] for i in batch]
 
 # %% ../nbs/10_data.ipynb #padding-share
 def padding_fraction(batches:Iterable, # of `Batch`, or of lists of pairs

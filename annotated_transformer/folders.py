@@ -12,17 +12,19 @@ import os
 import shutil
 import socket
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from glob import escape
+from http.client import HTTPException
 from pathlib import Path
 
 from .config import argument_error
 
 # %% auto #0
 __all__ = ['MANIFEST', 'sha256', 'describe_files', 'read_manifest', 'check_files', 'foreign_files', 'check_replaceable', 'flush',
-           'put_in_place', 'write_folder', 'remove_unfinished', 'settle', 'read_folder', 'lock_folder']
+           'put_in_place', 'write_folder', 'remove_unfinished', 'settle', 'read_folder', 'lock_folder', 'fetch_file']
 
 # %% ../nbs/94_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -227,3 +229,28 @@ def lock_folder(folder # to be written, now and later
                              f'({error.strerror})') from error
     try: yield
     finally: lock.release()
+
+# %% ../nbs/94_folders.ipynb #fetch-file
+def fetch_file(url:str, # of one file
+               path, # where to write it; its folder is made if need be
+               checksum:str, # SHA-256 that it must have, 64 hexadecimal digits
+               advice:str='', # another way out, besides a download by hand
+               timeout:float=30, # without an answer, seconds
+              ):
+    "Download a file, whole and right or not at all. Raises `OSError` with the way out."
+    path = Path(path)
+    part = path.with_name(f'.{path.name}.{uuid.uuid4().hex[:8]}')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with urllib.request.urlopen(url, timeout=timeout) as reply, open(part, 'xb') as out:
+            while piece := reply.read(1 << 20): out.write(piece)
+            if left := getattr(reply, 'length', 0): # of what was announced
+                raise OSError(f'its last {left:,} bytes did not come')
+        if (found := sha256(part)) != checksum:
+            raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
+        flush(part)
+        os.replace(part, path)
+    except (OSError, HTTPException) as error:
+        raise OSError(f'{path.name} could not be fetched from {url}: {error}. Download it '
+                      f'by hand to {path}{advice}') from error
+    finally: part.unlink(missing_ok=True)

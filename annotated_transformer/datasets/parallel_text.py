@@ -9,50 +9,51 @@ import gzip
 import os
 import random
 import unicodedata
-import urllib.request
-import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from http.client import HTTPException
 from itertools import zip_longest
 from pathlib import Path
 
 from ..config import (
     argument_error, check_choice, check_flags, check_numbers, check_probabilities,
     check_seed, check_sizes, import_extra)
-from ..folders import flush, sha256
+from ..folders import fetch_file, sha256
 
 # %% auto #0
 __all__ = ['SMALL_NUMBERS', 'MULTI30K_URL', 'MULTI30K_SHA256', 'DROP_REASONS', 'FOR_FILES', 'CORPUS_OPTIONS', 'ParallelText',
-           'clean_text', 'fold_text', 'count_shared', 'spell_number', 'draw_numbers', 'number_pairs', 'fetch_file',
-           'multi30k_folder', 'multi30k_file', 'multi30k', 'text_lines', 'read_text_files', 'read_tsv', 'text_digest',
+           'clean_text', 'fold_text', 'count_shared', 'spell_number', 'draw_numbers', 'number_pairs', 'multi30k_folder',
+           'multi30k_file', 'multi30k', 'text_lines', 'read_text_files', 'read_tsv', 'read_pairs', 'text_digest',
            'clean_pairs', 'group_pairs', 'choose_groups', 'split_pairs', 'corpus_paths', 'open_parallel_text']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #paralleltext
 @dataclass(frozen=True, repr=False)
 class ParallelText:
     "Pairs of texts, divided into training, validation and test."
-    train: list # of (source text, target text)
+    train: list # of (source text, target text); or `StreamedPairs`
     validation: list # likewise, for choices while training goes on
     test: list # likewise, for the number that is reported
     source: str # language, such as 'en'
     target: str # language, such as 'de'
     report: dict # numbers: `read`, `kept`, `dropped` by reason, and more
 
-    def reversed(self) -> ParallelText:
-        "The other direction: source and target exchanged, the parts as they were."
-        parts = ([(target, source) for source, target in part]
-                 for part in (self.train, self.validation, self.test))
-        return ParallelText(*parts, self.target, self.source, self.report)
-
-    def lowercased(self) -> ParallelText:
-        "All text in lower case, as older work has it; the parts as they were."
-        parts = ([(source.lower(), target.lower()) for source, target in part]
+    def map(self, change:Callable, # pair -> pair
+           ) -> ParallelText: # of the same languages
+        "Every pair changed, the parts as they were."
+        parts = ([*map(change, part)] if isinstance(part, list) else part.map(change)
                  for part in (self.train, self.validation, self.test))
         return ParallelText(*parts, self.source, self.target, self.report)
+
+    def reversed(self) -> ParallelText:
+        "The other direction: source and target exchanged."
+        return replace(self.map(lambda pair: pair[::-1]), source=self.target,
+                       target=self.source)
+
+    def lowercased(self) -> ParallelText:
+        "All text in lower case, as older work has it."
+        return self.map(lambda pair: tuple(text.lower() for text in pair))
 
     def __repr__(self) -> str: # in a line, not with all its pairs
         reasons = [f'{n:,} {reason}' for reason, n in
@@ -135,31 +136,6 @@ def number_pairs(n_train:int=20_000, # pairs for training
             raise argument_error('language', language, 'one with words for each number')
     return ParallelText(*parts, source, target, dict(read=total, kept=total, dropped={}))
 
-# %% ../../nbs/41_datasets.parallel_text.ipynb #fetch-file
-def fetch_file(url:str, # of one file
-               path:Path, # where to write it; its folder is made if need be
-               checksum:str, # SHA-256 that it must have, 64 hexadecimal digits
-               timeout:float=30, # without an answer, seconds
-              ):
-    "Download a file, whole and right or not at all. Raises `OSError` with the way out."
-    path = Path(path)
-    part = path.with_name(f'.{path.name}.{uuid.uuid4().hex[:8]}')
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(url, timeout=timeout) as reply, open(part, 'xb') as out:
-            while piece := reply.read(1 << 20): out.write(piece)
-            if left := getattr(reply, 'length', 0): # of what was announced
-                raise OSError(f'its last {left:,} bytes did not come')
-        if (found := sha256(part)) != checksum:
-            raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
-        flush(part)
-        os.replace(part, path)
-    except (OSError, HTTPException) as error:
-        raise OSError(f'{path.name} could not be fetched from {url}: {error}. Download it '
-                      'by hand into a folder, and give that: data_dir=... in Python, '
-                      '--data-dir on the command line') from error
-    finally: part.unlink(missing_ok=True)
-
 # %% ../../nbs/41_datasets.parallel_text.ipynb #multi30k
 MULTI30K_URL = 'https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw'
 MULTI30K_SHA256 = { # of each file
@@ -184,7 +160,8 @@ def multi30k_file(name:str, # one of `MULTI30K_SHA256`
     path = (multi30k_folder() if data_dir is None else Path(data_dir).expanduser())/name
     url, there = f'{MULTI30K_URL}/{name}', path.is_file()
     if there and sha256(path) == MULTI30K_SHA256[name]: return path
-    if data_dir is None: fetch_file(url, path, MULTI30K_SHA256[name])
+    advice = ', or name a folder that has it: data_dir, on the command line --data-dir'
+    if data_dir is None: fetch_file(url, path, MULTI30K_SHA256[name], advice)
     else: raise argument_error('data_dir', str(data_dir), f'a folder with {name}, as it is '
                                f'at {url}' + ' (the SHA-256 of this one differs)'*there)
     return path
@@ -251,6 +228,12 @@ def read_tsv(path, # columns with tabs between, UTF-8, may end in .gz
             raise ValueError(f'{path}, line {number}: {len(fields)} columns with tabs '
                              f'between, expected {max(columns) + 1} or more: {line[:60]!r}')
         yield tuple(fields[column] for column in columns)
+
+def read_pairs(paths:list, # of one file with tabs, or of two with a text per line
+               **columns, # of `read_tsv`
+              ) -> Iterator: # of (source text, target text)
+    "Pairs in the order of their lines, one at a time."
+    return read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
 def text_digest(*parts, # texts, or numbers
@@ -363,17 +346,18 @@ CORPUS_OPTIONS = { # what `open_parallel_text` passes on
 
 def corpus_paths(corpus:str, # a file, or two with a comma between
                  data_dir=None, # where relative names begin; None: the current folder
+                 name:str='corpus', # of the argument
                 ) -> list: # of one or two paths of files
-    "The files that a name means. Raises `ValueError` if they are not there."
-    if not isinstance(corpus, str): raise argument_error('corpus', corpus, 'a text')
+    "The files that are meant. Raises `ValueError` if they are not there."
+    if not isinstance(corpus, str): raise argument_error(name, corpus, 'a text')
     base = Path(data_dir or '.').expanduser()
     names = [corpus] if (base/corpus).is_file() else corpus.split(',')
     paths = [base/Path(part.strip()).expanduser() for part in names]
     missing = [str(path) for path in paths if not path.is_file()]
     if not missing and len(paths) <= 2: return paths
-    raise argument_error('corpus', corpus, "'numbers', 'multi30k', a file of tab-separated "
-                         'pairs, or two files with a comma between them'
-                         + (f'; there is no file {missing[0]}' if missing else ''))
+    raise argument_error(name, corpus, "'numbers', 'multi30k', "*(name == 'corpus') +
+                         'a file of tab-separated pairs, or two files with a comma between '
+                         'them' + (f'; there is no file {missing[0]}' if missing else ''))
 
 def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
                        data_dir=None, # with the files in it; None: the usual place
@@ -394,7 +378,6 @@ def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en
     def take(*names): return {name: options.pop(name) for name in names if name in options}
     columns = take('source_column', 'target_column')
     shares = take('validation', 'test', 'seed')
-    read = read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
-    kept, report = clean_pairs(read, **options)
+    kept, report = clean_pairs(read_pairs(paths, **columns), **options)
     text = split_pairs(kept, **languages, **shares)
     return replace(text, report={**text.report, **report})

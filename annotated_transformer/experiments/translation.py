@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import torch
@@ -22,7 +22,9 @@ from annotated_transformer.config import (
     check_sizes)
 from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.parallel_text import (
-    ParallelText, clean_text, open_parallel_text, text_digest)
+    ParallelText, clean_text, open_parallel_text)
+from ..datasets.streamed_text import (
+    MappedPairs, corpus_digest, open_divided_text)
 from ..datasets.tokenizer import SampledPairs, Tokenizer, checked_texts
 from ..decoding import generate_ids
 from .experiment import (
@@ -37,19 +39,24 @@ from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['epochs', 'Translator', 'TranslationConfig', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models',
-           'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'read_line', 'translate_lines',
-           'translate']
+__all__ = ['cut_once', 'epochs', 'Translator', 'TranslationConfig', 'open_text', 'encode_parts', 'keep_corpus', 'run_translation',
+           'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'read_line',
+           'translate_lines', 'translate']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
-def epochs(pairs, # a list of (source ids, target ids), or `SampledPairs`
+def cut_once(pairs, # a list of (source ids, target ids), `MappedPairs` or `SampledPairs`
+            ): # the same, or what it is this time
+    "Pairs that stay as they are while an epoch is made of them."
+    return MappedPairs(pairs) if isinstance(pairs, SampledPairs) else pairs
+
+def epochs(pairs, # what `cut_once` takes
            max_tokens:int, # see `batch_by_tokens`
            seed:int=0, # of the order
           ) -> Iterator[Batch]: # without end
     "All pairs, again and again, each time in other batches of similar length."
     if not len(pairs): raise argument_error('pairs', 'none', 'at least one')
     for number in count():
-        for group in batch_by_tokens([*pairs], max_tokens, seed=10_000*seed + number):
+        for group in batch_by_tokens(cut_once(pairs), max_tokens, 10_000*seed + number):
             yield Batch.from_pairs(group)
 
 # %% ../../nbs/42_experiments.translation.ipynb #translator
@@ -129,6 +136,8 @@ class TranslationConfig(Config):
     target: str = 'de' # language
     data_dir: str|None = None # folder of the corpus; None: the usual place
     lowercase: bool = False # all text in lower case
+    validation: str|None = None # files of validation pairs; None: as the corpus is divided
+    test: str|None = None # files of test pairs; both or none
     max_length: int|None = None # characters of a side, in files; longer pairs are dropped
     vocab_size: int = 500 # tokens of both languages together, at the most
     model: str = 'tiny' # preset of `TransformerConfig`
@@ -161,6 +170,9 @@ class TranslationConfig(Config):
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
         check_numbers('a finite number of at least 0', lambda given: given >= 0,
                       r_drop=self.r_drop)
+        if (self.validation is None) != (self.test is None):
+            raise argument_error('validation, test', (self.validation, self.test),
+                                 'files for both, or for none')
         if self.r_drop and not self.dropout:
             raise argument_error('r_drop', self.r_drop,
                                  '0 where dropout is 0: two passes agree')
@@ -182,24 +194,30 @@ class TranslationConfig(Config):
             schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
 
 # %% ../../nbs/42_experiments.translation.ipynb #encode-parts
+def open_text(config:TranslationConfig, # which corpus, and how it is divided
+             ) -> ParallelText: # as it is learnt, and as it is scored against
+    "The corpus of a run."
+    options = dict(data_dir=config.data_dir, source=config.source, target=config.target,
+                   max_length=config.max_length)
+    if config.test is None: text = open_parallel_text(config.corpus, **options)
+    else: text = open_divided_text(config.corpus, config.validation, config.test, **options)
+    return text.lowercased() if config.lowercase else text
+
 def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                 ) -> tuple: # text, tokenizer, training pairs as ids, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
-    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target,
-                              max_length=config.max_length)
-    if config.lowercase: text = text.lowercased() # what it is scored against, too
+    text = open_text(config)
     tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
                                 config.vocab_size, lowercase=config.lowercase)
-    parts = [tokenizer.encode_pairs(part)
-             for part in (text.train, text.validation, text.test)]
+    train_ids = MappedPairs.encode(tokenizer, text.train)
+    validation_ids, test_ids = map(tokenizer.encode_pairs, (text.validation, text.test))
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
-    for pair in sum(parts, []): # now, and not when a training is over
+    for pair in chain(train_ids, validation_ids, test_ids): # not when a training is over
         if pair_length(pair) > longest:
             raise argument_error(
                 'corpus', f'a pair of {pair_length(pair):,} tokens, '
                 f'{tokenizer.decode(pair[0])[:40]!r} ...', f'at most {longest:,}; '
                 'max_length (--max-length), a number of characters, leaves longer ones out')
-    train_ids, validation_ids, _ = parts
     if config.bpe_dropout: train_ids = SampledPairs(tokenizer, text.train,
         config.bpe_dropout, config.seed, longest - 1)
     validation = [Batch.from_pairs(group)
@@ -213,7 +231,7 @@ def keep_corpus(text:ParallelText, # divided
                ):
     "Note what a run learns from. Raises `ValueError` where another corpus is noted."
     note = Path(folder)/'corpus.txt'
-    digest = text_digest(text.train, text.validation, text.test).hex()
+    digest = corpus_digest(text)
     if note.is_file() and note.read_text(encoding='utf-8') != digest:
         raise argument_error('corpus', 'other pairs', 'those of the run that is to go on')
     tokenizer.save(folder)
@@ -232,7 +250,7 @@ def run_translation(
     text, tokenizer, train_ids, validation = encode_parts(config)
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)
-    n_batches = sum(1 for _ in batch_by_tokens([*train_ids], config.max_tokens))
+    n_batches = sum(1 for _ in batch_by_tokens(cut_once(train_ids), config.max_tokens))
     some = text.validation[:n_bleu]
     def measure(model):
         written = Translator(model, tokenizer).translate([s for s, _ in some], beam_size=1)
