@@ -126,7 +126,8 @@ def build_from(config, # of the model
     check_memory(sum(t.numel() * t.element_size() for t in tensors), 'the model',
                  configuration=config.to_dict())
     types = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    model = model_class(config).to(types.pop() if len(types) == 1 else torch.float32)
+    with torch.random.fork_rng([]): model = model_class(config) # whose numbers are replaced
+    model.to(types.pop() if len(types) == 1 else torch.float32)
     # strict: names of shared tensors are stored once, and checked above
     model.load_state_dict(weights, strict=False)
     return model.eval()

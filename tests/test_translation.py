@@ -106,6 +106,39 @@ def test_a_run_goes_on_with_its_own_corpus_alone(corpus, tmp_path, monkeypatch):
     assert not (tmp_path / "run.interrupted").exists()
 
 
+@pytest.fixture
+def divided(corpus, tmp_path):
+    "Options of a run that names the three parts of the corpus, each in a file of its own."
+    text = open_parallel_text(corpus)
+    for part in ("train", "validation", "test"):
+        lines = ("\t".join(pair) + "\n" for pair in getattr(text, part))
+        (tmp_path / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+    return dict(corpus="train.tsv", validation="validation.tsv", test="test.tsv", data_dir=str(tmp_path), **SMALL)
+
+
+def test_parts_in_files_of_their_own_train_the_same_model(divided, uncut):
+    done = run_translation(TranslationConfig(**divided), "cpu", progress=False)
+    assert same(done, uncut) and done.predictions == uncut.predictions and done.examples == uncut.examples
+    assert done.metrics["corpus"]["dropped"]["also held out"] == 0
+
+
+@pytest.mark.parametrize("changes", [dict(lowercase=True), dict(bpe_dropout=0.2)], ids=str)
+def test_a_streamed_corpus_gives_the_ids_of_one_in_memory(changes, corpus, divided):
+    _, tokenizer, streamed, _ = encode_parts(TranslationConfig(**divided | changes))
+    _, other, listed, _ = encode_parts(TranslationConfig(corpus=corpus, **SMALL | changes))
+    assert tokenizer == other and [*streamed] == [*listed]
+
+
+def test_a_training_pair_that_is_held_out_is_not_learnt(divided, corpus, tmp_path):
+    text = open_parallel_text(corpus)
+    (source, target), *_ = text.test
+    with open(tmp_path / "train.tsv", "a", encoding="utf-8") as file:
+        file.write(f"{source.upper()}\tganz anders\nsomething else\t{target}\n")
+    found, *_ = encode_parts(TranslationConfig(**divided))
+    assert [*found.train] == text.train and found.test == text.test
+    assert found.report["dropped"]["also held out"] == 2
+
+
 @pytest.mark.parametrize("part", ["train", "validation", "test"])
 def test_what_is_too_long_is_said_before_anything_is_trained(part, corpus, tmp_path, monkeypatch):
     text, long = open_parallel_text(corpus), "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))  # two tokens each, or three

@@ -153,6 +153,8 @@ class TranslationConfig(Config):
     label_smoothing: float = 0.0 # probability
     r_drop: float = 0.0 # weight of R-Drop, at twice the time and more; 0: none
     chunked_loss: bool = False # no logits for all positions at once; for many tokens
+    ema_decay: float = 0.0 # of a moving average of the weights, per step; 0: none
+    compile: bool = False # the model by torch.compile
     n_average: int = 5 # last epochs whose weights are averaged
     beam_size: int = 5 # hypotheses of the search
     length_penalty: float = 0.6 # alpha of the search
@@ -191,7 +193,8 @@ class TranslationConfig(Config):
         return TrainConfig(
             steps=self.epochs*steps_per_epoch, eval_every=steps_per_epoch,
             patience=self.patience, lr=self.lr, warmup_steps=self.warmup_steps,
-            schedule=self.schedule, label_smoothing=self.label_smoothing, seed=self.seed)
+            schedule=self.schedule, label_smoothing=self.label_smoothing,
+            ema_decay=self.ema_decay, compile=self.compile, seed=self.seed)
 
 # %% ../../nbs/42_experiments.translation.ipynb #encode-parts
 def open_text(config:TranslationConfig, # which corpus, and how it is divided
