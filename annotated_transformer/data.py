@@ -223,18 +223,20 @@ def batch_by_tokens(pairs:Sequence, # of (source ids, target ids): a list, or `M
                    ) -> Iterator[list]: # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
+    def sizes(i): # tokens of both sides; pairs in a file tell them without being read
+        return pairs.sizes(i) if hasattr(pairs, 'sizes') else tuple(map(len, pairs[i]))
+    def length(i): return max(sizes(i)) + 1
     def lengths(i): # the longer side; then the difference, up and down in turns
-        pair = pairs[i]
-        difference = len(pair[0]) - len(pair[1])
-        return pair_length(pair), difference*(-1)**pair_length(pair)
+        source, target = sizes(i)
+        return length(i), (source - target)*(-1)**length(i)
     order = sorted(shuffled.sample(range(len(pairs)), len(pairs)), key=lengths)
     if not order: return
-    if (longest := pair_length(pairs[order[-1]])) > max_tokens:
+    if (longest := length(order[-1])) > max_tokens:
         raise argument_error('max_tokens', max_tokens,
                              f'at least {longest}, the longest pair')
     batches = [[]]
     for i in order:
-        if (len(batches[-1]) + 1) * pair_length(pairs[i]) > max_tokens: batches.append([])
+        if (len(batches[-1]) + 1) * length(i) > max_tokens: batches.append([])
         batches[-1].append(i)
     for batch in shuffled.sample(batches, len(batches)): yield [pairs[i] for i in batch]
 

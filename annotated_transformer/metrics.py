@@ -13,8 +13,8 @@ from torch import Tensor
 from .config import argument_error, import_extra
 
 # %% auto #0
-__all__ = ['accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'moses_words', 'bleu_of_words',
-           'score_translations', 'score_every_way', 'score_groups']
+__all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'moses_words',
+           'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
 
 # %% ../nbs/23_metrics.ipynb #accuracy
 def accuracy(predictions:Tensor, # N, class indices
@@ -60,6 +60,8 @@ def wilson_interval(n_right:int, # k, right answers
     return max(0., (middle - half)/scale), min(1., (middle + half)/scale)
 
 # %% ../nbs/23_metrics.ipynb #score-translations
+BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'} # no blanks between words
+
 def moses_words(language:str, # 'en', 'de', ...
                ): # a function: text -> the same with blanks between words and signs
     "How the scripts of the Moses system cut a text."
@@ -85,15 +87,17 @@ def score_translations(predictions:list, # of N texts
         raise argument_error('predictions', f'{len(predictions)} texts',
                              f'one for each of {len(references)} references, at least one')
     sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
-    bleu, lower = (sacrebleu.BLEU(lowercase=on, force=True) for on in (False, True))
-    words = moses_words(language)
+    cut = BLEU_TOKENIZERS.get(language, '13a')
+    bleu, lower = (sacrebleu.BLEU(on, force=True, tokenize=cut) for on in (False, True))
+    words, chrf = moses_words(language), sacrebleu.CHRF()
     return dict(exact_match=exact_match(predictions, references),
                 bleu=bleu.corpus_score(predictions, [references]).score,
                 bleu_lowercase=lower.corpus_score(predictions, [references]).score,
                 bleu_tokenized=bleu_of_words(predictions, references,
                                              lambda text: words(text.lower())),
-                chrf=sacrebleu.CHRF().corpus_score(predictions, [references]).score,
-                signature=str(bleu.get_signature()))
+                chrf=chrf.corpus_score(predictions, [references]).score,
+                signature=str(bleu.get_signature()),
+                chrf_signature=str(chrf.get_signature()))
 
 # %% ../nbs/23_metrics.ipynb #every-way
 def score_every_way(predictions:list, # of N texts

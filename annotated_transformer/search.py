@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import (SpecialTokens, argument_error, check_memory,
-                                          check_numbers, check_sizes)
+                                          check_flags, check_numbers, check_sizes)
 from .decoding import (Hypotheses, check_eval_mode, filler,
                                             gather_beams, max_lengths, next_log_probs)
 
@@ -76,9 +76,10 @@ def is_done(alive:Hypotheses, # B W, living hypotheses
             limits:Tensor, # B 1, tokens
             n_best:int, # answers to be returned
             alpha:float, # length penalty
+            early_stopping:bool=True, # when as many have finished as there are beams
            ) -> Tensor: # B 1, bool
     "Whether the search of a source is over."
-    full = finished.scores.isfinite().all(1, keepdim=True)
+    full = finished.scores.isfinite().all(1, keepdim=True) & early_stopping
     longest = gnmt_length_penalty(limits, alpha)
     best_possible = alive.log_probs.amax(1, keepdim=True) / longest
     return full | (best_possible <= finished.scores[:, n_best-1:n_best])
@@ -135,10 +136,11 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
                 beam_size:int=4, # W; may exceed the vocabulary
                 length_penalty:float=0.6, # alpha, at least 0
                 n_best:int|None=None, # answers per source; None: one, without an axis
+               early_stopping:bool=True, # when W answers have ended, a better one may come
                ) -> Hypotheses: # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best)
-    check_eval_mode(model)
+    check_flags(early_stopping=early_stopping), check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits = max_lengths(src, max_len, special)[:, None]
     alive, finished = init_beams(limits, beam_size, special)
@@ -153,7 +155,7 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
         finished, _ = top_beams(finished, finished.scores, beam_size)
         alive = mask_out(candidates, ends)
         alive, best = top_beams(alive, alive.log_probs, beam_size)
-        over = is_done(alive, finished, limits, n_best or 1, length_penalty)
+        over = is_done(alive, finished, limits, n_best or 1, length_penalty, early_stopping)
         if (alive := mask_out(alive, over)).log_probs.isneginf().all(): break
         cache.reorder(gather_beams(beam_idx, best))
         logits = model.decode_step(alive.ids[:, :, t], cache)

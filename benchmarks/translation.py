@@ -80,5 +80,5 @@ if __name__ == "__main__":
         runs[-1]["config"].pop("data_dir")  # a path of one machine
         print(f"seed {seed}: {result.summary}", flush=True)
         for step, scores in runs[-1]["steps_of_search"].items():
-            print(f"  {step:24}", {k: v for k, v in scores.items() if k != "signature"}, flush=True)
+            print(f"  {step:24}", {k: v for k, v in scores.items() if "signature" not in k}, flush=True)
         print("written to", results.save(runs=runs), flush=True)

@@ -14,12 +14,13 @@ from hashlib import blake2b
 from itertools import islice
 from mmap import ACCESS_READ, mmap
 
-from ..config import argument_error
+from ..config import argument_error, check_choice
 from .parallel_text import (
     ParallelText, clean_pairs, clean_text, corpus_paths, fold_text, read_pairs)
 
 # %% auto #0
-__all__ = ['StreamedPairs', 'read_held_out', 'training_pairs', 'open_divided_text', 'MappedPairs', 'corpus_digest']
+__all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
+           'open_divided_text', 'MappedPairs', 'corpus_digest']
 
 # %% ../../nbs/44_datasets.streamed_text.ipynb #streamed-pairs
 @dataclass(frozen=True, repr=False)
@@ -46,9 +47,10 @@ class StreamedPairs:
 def read_held_out(name:str, # 'validation' or 'test'
                   corpus:str, # 'pairs.tsv' or 'a.en,a.de'
                   data_dir=None, # where relative names begin; None: the current folder
+                  **columns, # of `read_tsv`
                  ) -> list: # of (source text, target text), as published
     "A part that others have chosen. Raises `ValueError` where a text is missing."
-    pairs = [*read_pairs(corpus_paths(corpus, data_dir, name))]
+    pairs = [*read_pairs(corpus_paths(corpus, data_dir, name), **columns)]
     for number, pair in enumerate(pairs, 1):
         if not all(map(clean_text, pair)):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
@@ -56,16 +58,32 @@ def read_held_out(name:str, # 'validation' or 'test'
     return pairs
 
 # %% ../../nbs/44_datasets.streamed_text.ipynb #training-pairs
-def training_pairs(paths:list, # of one file, or two
+def file_marks(paths:list, # of files
+              ) -> list: # of (bytes, nanoseconds)
+    "Size of each file, and when it was written last."
+    return [(stat.st_size, stat.st_mtime_ns) for stat in (path.stat() for path in paths)]
+
+def unchanged_pairs(paths:list, # of one file, or two
+                    marks:list, # from `file_marks`, when they were read first
+                    **columns, # of `read_tsv`
+                   ) -> Iterator: # of (source text, target text)
+    "Pairs of files that are as they were. Raises `ValueError` where they are not."
+    if file_marks(paths) != marks:
+        names = ', '.join(path.name for path in paths)
+        raise ValueError(f'the corpus has changed: {names} was written to since it was '
+                         'read first')
+    yield from read_pairs(paths, **columns)
+
+def training_pairs(read:Callable, # () -> pairs of texts
                    known:tuple, # two sets of folded texts: sources and targets held out
                    options:dict, # of `clean_pairs`
                    report:dict|None=None, # filled when all pairs are read
                   ) -> Iterator: # of (source text, target text)
-    "Cleaned pairs of files, without those that share a text with a held-out pair."
+    "Cleaned pairs, without those that share a text with a held-out pair."
     n_known = 0
     def unknown():
         nonlocal n_known
-        for pair in read_pairs(paths):
+        for pair in read():
             if any(fold_text(text) in texts for text, texts in zip(pair, known)):
                 n_known += 1
             else: yield pair
@@ -76,42 +94,50 @@ def training_pairs(paths:list, # of one file, or two
                   dropped={**cleaned['dropped'], 'also held out': n_known})
 
 # %% ../../nbs/44_datasets.streamed_text.ipynb #open-divided-text
+DIVIDED_OPTIONS = ['max_length', 'max_ratio', 'deduplicate', 'source_column',
+                   'target_column']
+
 def open_divided_text(train:str, # 'pairs.tsv' or 'a.en,a.de'; may be larger than the memory
                       validation:str, # likewise, kept in memory
                       test:str, # likewise, kept in memory
                       data_dir=None, # where relative names begin; None: the current folder
-                      source:str='en', # language
+                      source:str='en', # language, of the first file or column
                       target:str='de', # language
-                      **options, # of `clean_pairs`, for the training part
+                      **options, # some of `DIVIDED_OPTIONS`; None: the default
                      ) -> ParallelText: # whose training part is `StreamedPairs`
     "A corpus that comes in three parts, without the training pairs that would leak."
-    paths = corpus_paths(train, data_dir)
-    parts = {name: read_held_out(name, corpus, data_dir)
+    for option in options: check_choice('option', option, DIVIDED_OPTIONS)
+    options = {option: given for option, given in options.items() if given is not None}
+    columns = {name: options.pop(name) for name in DIVIDED_OPTIONS[3:] if name in options}
+    parts = {name: read_held_out(name, corpus, data_dir, **columns)
              for name, corpus in (('validation', validation), ('test', test))}
     known = tuple({fold_text(pair[side]) for part in parts.values() for pair in part}
                   for side in (0, 1))
-    read, report = partial(training_pairs, paths, known, options), {}
-    n_pairs = sum(1 for _ in read(report))
+    paths = corpus_paths(train, data_dir)
+    read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
+    cleaned, report = partial(training_pairs, read, known, options), {}
+    n_pairs = sum(1 for _ in cleaned(report))
     if not n_pairs:
         raise argument_error('corpus', f'{train}, {report["read"]:,} pairs, all dropped',
                              'pairs to learn from')
-    return ParallelText(StreamedPairs(read, n_pairs), **parts, source=source, target=target,
-                        report=report)
+    return ParallelText(StreamedPairs(cleaned, n_pairs), **parts, source=source,
+                        target=target, report=report)
 
 # %% ../../nbs/44_datasets.streamed_text.ipynb #mapped-pairs
 class MappedPairs:
     "Pairs of lists of ids that wait in a file, and are taken from it as from a list."
     def __init__(self, pairs:Iterable, # of (source ids, target ids), read once
                 ):
-        self.file = tempfile.TemporaryFile() # without a name; it goes with the object
         self.ends = array('q', [0])
-        for pair in pairs:
-            for ids in pair:
-                self.file.write(array('i', ids).tobytes())
-                self.ends.append(self.ends[-1] + len(ids))
-        self.file.write(bytes(4)) # a file of no bytes cannot be mapped
-        self.file.flush()
-        self.ids = memoryview(mmap(self.file.fileno(), 0, access=ACCESS_READ)).cast('i')
+        with tempfile.TemporaryFile() as file: # nobody else sees it; it goes with the map
+            for source, target in pairs:
+                for ids in (source, target):
+                    file.write(array('i', ids).tobytes())
+                    self.ends.append(self.ends[-1] + len(ids))
+            file.write(bytes(4)) # a file of no bytes cannot be mapped
+            file.flush()
+            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+        self.ids = memoryview(mapped).cast('i')
 
     @classmethod
     def encode(cls, tokenizer, # with `encode_pairs`
@@ -125,10 +151,16 @@ class MappedPairs:
 
     def __len__(self) -> int: return len(self.ends)//2
 
-    def __getitem__(self, index:int) -> tuple: # (source ids, target ids)
+    def __getitem__(self, index) -> tuple|list: # (source ids, target ids), or several
         i = range(len(self))[index] # counted from the end, too; or an IndexError
+        if isinstance(i, range): return [self[j] for j in i] # of a slice
         start, middle, end = self.ends[2*i:2*i + 3]
         return self.ids[start:middle].tolist(), self.ids[middle:end].tolist()
+
+    def sizes(self, index:int) -> tuple: # tokens of the source, tokens of the target
+        "The lengths of a pair, without touching the file."
+        start, middle, end = self.ends[2*index:2*index + 3]
+        return middle - start, end - middle
 
 # %% ../../nbs/44_datasets.streamed_text.ipynb #corpus-digest
 def corpus_digest(text:ParallelText, # of which no part need be in memory

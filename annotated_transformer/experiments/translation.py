@@ -210,18 +210,20 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
                 ) -> tuple: # text, tokenizer, training pairs as ids, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_text(config)
-    tokenizer = Tokenizer.learn((side for pair in text.train for side in pair),
+    clean = text.map(lambda pair: tuple(map(clean_text, pair))) # as a translator reads it
+    tokenizer = Tokenizer.learn((side for pair in clean.train for side in pair),
                                 config.vocab_size, lowercase=config.lowercase)
-    train_ids = MappedPairs.encode(tokenizer, text.train)
-    validation_ids, test_ids = map(tokenizer.encode_pairs, (text.validation, text.test))
+    train_ids = MappedPairs.encode(tokenizer, clean.train)
+    validation_ids, test_ids = map(tokenizer.encode_pairs, (clean.validation, clean.test))
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
     for pair in chain(train_ids, validation_ids, test_ids): # not when a training is over
         if pair_length(pair) > longest:
             raise argument_error(
                 'corpus', f'a pair of {pair_length(pair):,} tokens, '
                 f'{tokenizer.decode(pair[0])[:40]!r} ...', f'at most {longest:,}; '
-                'max_length (--max-length), a number of characters, leaves longer ones out')
-    if config.bpe_dropout: train_ids = SampledPairs(tokenizer, text.train,
+                'max_length (--max-length), a number of characters, leaves longer ones out, '
+                'but none of parts that have files of their own')
+    if config.bpe_dropout: train_ids = SampledPairs(tokenizer, clean.train,
         config.bpe_dropout, config.seed, longest - 1)
     validation = [Batch.from_pairs(group)
                   for group in batch_by_tokens(validation_ids, config.max_tokens)]
