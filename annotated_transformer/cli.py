@@ -65,7 +65,6 @@ def program(
 class Stopped(KeyboardInterrupt):
     "SIGTERM or SIGHUP came while nothing was being trained."
     def __init__(self, number:int, # of the signal
-                 frame, # where the program was
                 ):
         self.number = number
         super().__init__(signal.Signals(number).name)
@@ -74,7 +73,7 @@ def main():
     "What `annotated-transformer` runs, and `python -m annotated_transformer`."
     for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
         if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
-    def stop(number, frame): raise Stopped(number, frame)
+    def stop(number, frame): raise Stopped(number)
     for name in {'SIGTERM', 'SIGHUP'} & {*dir(signal)}: # Windows has no SIGHUP
         number = getattr(signal, name)
         if signal.getsignal(number) == signal.SIG_DFL: signal.signal(number, stop)
@@ -84,13 +83,14 @@ def main():
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'folder': '--out', 'every_minutes': '--checkpoint-minutes'}
 OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_penalty',
-    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'shard')} # spelt as they are
+    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'shard')}
 
 def option_error(error:Exception, # from the library
+                 kept:list=(), # lines that say what is left of a run
                 ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
     "The error as the command says it: with the option in place of the argument's name."
     name, got, rest = str(error).partition(': got ')
-    return typer.BadParameter(f'{OPTIONS.get(name, name)}{got}{rest}')
+    return typer.BadParameter('\n'.join([f'{OPTIONS.get(name, name)}{got}{rest}', *kept]))
 
 # %% ../nbs/93_cli.ipynb #prepare
 def say_how_to_go_on(folder:Path, # of the result
@@ -111,7 +111,8 @@ def explain_failures(folder:Path, # of the result
         with joined_processes(SHARD.get()):
             other = process_rank() > 0
             yield
-    except (ValueError, ImportError) as error: raise option_error(error) from error
+    except (ValueError, ImportError) as error:
+        raise option_error(error, describe_kept(folder) if folder.name else ()) from error
     except (Interrupted, Stopped) as stop:
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, other)
     except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
@@ -181,8 +182,7 @@ def train_copy_task(
                    task=task, seed=seed, steps=steps, n_heldout=heldout)
 
 # %% ../nbs/93_cli.ipynb #train-gpt
-Steps = Annotated[Optional[int],
-                  typer.Option(help='Updates of the weights [default: the preset\'s].')]
+Steps = Annotated[Optional[int], typer.Option(help='Updates [default: the preset\'s].')]
 HeldOut = Annotated[Optional[int], typer.Option(
     help='Held-out answers at the end [default: the preset\'s].')]
 Out = Annotated[Optional[Path],

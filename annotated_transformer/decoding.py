@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 import torch
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from .config import (SpecialTokens, argument_error, check_memory,
                                           check_sizes, uncompiled)
-from .data import EOS, batch_pairs, check_pairs
+from .data import EOS, Batch, check_pairs
 
 # %% auto #0
 __all__ = ['Hypotheses', 'Uncached', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate', 'check_eval_mode',
-           'filler', 'argmax_token', 'greedy_decode', 'generate_ids']
+           'filler', 'argmax_token', 'greedy_decode', 'group_by_length', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #hypotheses
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def next_log_probs(logits:Tensor, # B V or B W V
     bad = log_probs[..., 0].isnan() # one that is no number spoils all of its row
     if bad.any():
         if finished is not None: bad = bad & ~finished
-        log_probs = log_probs.nan_to_num(0.0)
+        log_probs = log_probs.nan_to_num(0.0, neginf=-math.inf)
         if bad.any():
             row = bad.nonzero()[0, 0].item()
             raise argument_error('logits', 'nan or infinity', 'numbers, for the token at '
@@ -186,11 +186,26 @@ def greedy_decode(
     return generate(model, src, argmax_token, max_len, special)
 
 # %% ../nbs/20_decoding.ipynb #generate-ids
+def group_by_length(lengths:list, # of sources, tokens
+                    max_len:int|None, # see `generate_ids`
+                    batch_size:int, # sources in a group, at the most
+                   ) -> Iterator[list]: # of indices, the shortest sources first
+    "Sources of similar length; fewer in a group where an answer may have over 100 tokens."
+    check_sizes(batch_size=batch_size)
+    group = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        n_tokens = (len(group) + 1)*(max_len or lengths[i] + 51) # in the cache
+        if group and (n_tokens > 100*batch_size or len(group) == batch_size):
+            yield group
+            group = []
+        group.append(i)
+    if group: yield group
+
 def generate_ids(
     model:nn.Module, # an encoder-decoder, in evaluation mode
     sources:list, # of lists of ids, without special tokens
     max_len:int|None=None, # tokens at the most, with EOS; None: each source's length + 51
-    batch_size:int=500, # sources decoded together
+    batch_size:int=500, # sources decoded together, at the most
     decode:Callable=greedy_decode, # or another, with its options, by `partial`
 ) -> list: # of lists of ids, one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
@@ -200,9 +215,8 @@ def generate_ids(
         raise argument_error('sources', sources, 'at least one list of ids')
     pairs = [(source, []) for source in sources]
     check_pairs(pairs, special) # all of them, before any work is done
-    device = next(model.parameters()).device
-    order = sorted(range(len(pairs)), key=lambda i: len(sources[i])) # little padding
-    answers = [ids for batch in batch_pairs((pairs[i] for i in order), batch_size, special)
-               for ids in decode(model, batch.src.to(device),
-                                 max_len).lists(special.eos_id)]
-    return [ids for _, ids in sorted(zip(order, answers))]
+    device, answers = next(model.parameters()).device, {}
+    for group in group_by_length([*map(len, sources)], max_len, batch_size):
+        src = Batch.from_pairs([pairs[i] for i in group], special).src.to(device)
+        answers.update(zip(group, decode(model, src, max_len).lists(special.eos_id)))
+    return [answers[i] for i in range(len(sources))]

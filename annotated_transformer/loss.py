@@ -77,10 +77,11 @@ def cross_entropy(logits:Tensor, # *batch V
     left_out = pad_id is not None # 0 or 1 of the classes
     theirs = smoothing*vocab_size / (vocab_size - left_out*(1 - smoothing))
     loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight,
-                           reduction='sum',
+                           reduction='none', # summed in at least single precision
                            ignore_index=pad_id if left_out else -2**63, # no id at all
                            label_smoothing=theirs)
-    return loss / (1 - left_out*theirs/vocab_size)
+    total = loss.sum(dtype=torch.promote_types(loss.dtype, torch.float32))
+    return total / (1 - left_out*theirs/vocab_size)
 
 # %% ../nbs/11_loss.ipynb #least-loss
 def smoothed_loss_floor(vocab_size:int, # V

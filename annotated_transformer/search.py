@@ -88,8 +88,10 @@ def is_done(alive:Hypotheses, # B W, living hypotheses
 def check_beam(beam_size:int, # at least 1
                length_penalty:float, # at least 0
                n_best:int|None, # at most beam_size
+               early_stopping:bool=True, # or False
               ):
     "Raise `ValueError` for options that make no search."
+    check_flags(early_stopping=early_stopping)
     check_sizes(beam_size=beam_size, n_best=1 if n_best is None else n_best)
     check_numbers('a number of at least 0', lambda x: x >= 0, length_penalty=length_penalty)
     if (n_best or 1) > beam_size:
@@ -139,8 +141,7 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
                early_stopping:bool=True, # when W answers have ended, a better one may come
                ) -> Hypotheses: # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
-    check_beam(beam_size, length_penalty, n_best)
-    check_flags(early_stopping=early_stopping), check_eval_mode(model)
+    check_beam(beam_size, length_penalty, n_best, early_stopping), check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits = max_lengths(src, max_len, special)[:, None]
     alive, finished = init_beams(limits, beam_size, special)

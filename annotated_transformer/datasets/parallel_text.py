@@ -26,7 +26,8 @@ from ..folders import fetch_file, sha256
 __all__ = ['SMALL_NUMBERS', 'MULTI30K_URL', 'MULTI30K_SHA256', 'DROP_REASONS', 'FOR_FILES', 'CORPUS_OPTIONS', 'ParallelText',
            'clean_text', 'fold_text', 'count_shared', 'spell_number', 'draw_numbers', 'number_pairs', 'multi30k_folder',
            'multi30k_file', 'multi30k', 'text_lines', 'read_text_files', 'read_tsv', 'read_pairs', 'text_digest',
-           'clean_pairs', 'group_pairs', 'choose_groups', 'split_pairs', 'corpus_paths', 'open_parallel_text']
+           'clean_pairs', 'group_pairs', 'choose_groups', 'split_pairs', 'corpus_paths', 'check_order',
+           'open_parallel_text']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #paralleltext
 @dataclass(frozen=True, repr=False)
@@ -193,7 +194,10 @@ def text_lines(path, # of a text in UTF-8; compressed if it ends in .gz
                 try: text = line.decode('utf-8-sig' if number == 1 else 'utf-8')
                 except UnicodeDecodeError as error:
                     raise ValueError(f'{path}, line {number}: {error}') from error
-                yield text.rstrip('\r\n')
+                if '\r' in (text := text.rstrip('\r\n')):
+                    raise ValueError(f'{path}, line {number}: it has a carriage return in '
+                                     'it; lines should end with a newline')
+                yield text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f'{path} is damaged: {error}') from error
 
@@ -223,7 +227,8 @@ def read_tsv(path, # columns with tabs between, UTF-8, may end in .gz
     for number, line in enumerate(text_lines(path), 1):
         fields = line.split('\t')
         if number == 1 and [field.isdecimal() for field in fields[:4]] == [True, False]*2:
-            columns = (1, 3) if columns == (0, 1) else columns # id, text, id, text
+            columns = {(0, 1): (1, 3), (1, 0): (3, 1)}.get(columns, columns) # after ids
+        if not line.strip(): fields = ['']*(max(columns) + 1) # dropped with empty pairs
         if len(fields) <= max(columns):
             raise ValueError(f'{path}, line {number}: {len(fields)} columns with tabs '
                              f'between, expected {max(columns) + 1} or more: {line[:60]!r}')
@@ -359,6 +364,15 @@ def corpus_paths(corpus:str, # a file, or two with a comma between
                          'a file of tab-separated pairs, or two files with a comma between '
                          'them' + (f'; there is no file {missing[0]}' if missing else ''))
 
+def check_order(paths:list, # of a corpus
+                source:str, # language that is read
+                target:str, # language that is written
+               ):
+    "Refuse two files whose endings name the languages the other way round."
+    endings = [path.name.removesuffix('.gz').rpartition('.')[2] for path in paths]
+    if endings == [target, source] != [source, target]:
+        raise argument_error('corpus', endings, f'the file in {source} first: it is read')
+
 def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
                        data_dir=None, # with the files in it; None: the usual place
                        source:str='en', # language
@@ -376,8 +390,11 @@ def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en
         if data_dir is None: return number_pairs(**languages, **options)
         raise argument_error('data_dir', str(data_dir), 'None: numbers are in no files')
     def take(*names): return {name: options.pop(name) for name in names if name in options}
+    check_order(paths, source, target)
     columns = take('source_column', 'target_column')
     shares = take('validation', 'test', 'seed')
     kept, report = clean_pairs(read_pairs(paths, **columns), **options)
+    if not (kept := [*kept]): raise argument_error(
+        'corpus', f'{report["read"]:,} pairs, all dropped', 'some to learn from')
     text = split_pairs(kept, **languages, **shares)
     return replace(text, report={**text.report, **report})

@@ -16,7 +16,7 @@ from mmap import ACCESS_READ, mmap
 
 from ..config import argument_error, check_choice
 from .parallel_text import (
-    ParallelText, clean_pairs, clean_text, corpus_paths, fold_text, read_pairs)
+    ParallelText, check_order, clean_pairs, clean_text, corpus_paths, fold_text, read_pairs)
 
 # %% auto #0
 __all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
@@ -48,11 +48,12 @@ def read_held_out(name:str, # 'validation' or 'test'
                   corpus:str, # 'pairs.tsv' or 'a.en,a.de'
                   data_dir=None, # where relative names begin; None: the current folder
                   **columns, # of `read_tsv`
-                 ) -> list: # of (source text, target text), as published
+                 ) -> list: # of (source text, target text), a pair for each line
     "A part that others have chosen. Raises `ValueError` where a text is missing."
-    pairs = [*read_pairs(corpus_paths(corpus, data_dir, name), **columns)]
+    paths = corpus_paths(corpus, data_dir, name)
+    pairs = [tuple(map(clean_text, pair)) for pair in read_pairs(paths, **columns)]
     for number, pair in enumerate(pairs, 1):
-        if not all(map(clean_text, pair)):
+        if not all(pair):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
     if not pairs: raise argument_error(name, corpus, 'at least one pair')
     return pairs
@@ -114,6 +115,7 @@ def open_divided_text(train:str, # 'pairs.tsv' or 'a.en,a.de'; may be larger tha
     known = tuple({fold_text(pair[side]) for part in parts.values() for pair in part}
                   for side in (0, 1))
     paths = corpus_paths(train, data_dir)
+    check_order(paths, source, target)
     read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
     cleaned, report = partial(training_pairs, read, known, options), {}
     n_pairs = sum(1 for _ in cleaned(report))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 
 import torch
@@ -175,6 +175,8 @@ class TranslationConfig(Config):
         if (self.validation is None) != (self.test is None):
             raise argument_error('validation, test', (self.validation, self.test),
                                  'files for both, or for none')
+        if self.test is not None and self.corpus in ('numbers', 'multi30k'):
+            raise argument_error('test', self.test, f'none: {self.corpus} comes divided')
         if self.r_drop and not self.dropout:
             raise argument_error('r_drop', self.r_drop,
                                  '0 where dropout is 0: two passes agree')
@@ -216,13 +218,14 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
     train_ids = MappedPairs.encode(tokenizer, clean.train)
     validation_ids, test_ids = map(tokenizer.encode_pairs, (clean.validation, clean.test))
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
-    for pair in chain(train_ids, validation_ids, test_ids): # not when a training is over
-        if pair_length(pair) > longest:
-            raise argument_error(
-                'corpus', f'a pair of {pair_length(pair):,} tokens, '
-                f'{tokenizer.decode(pair[0])[:40]!r} ...', f'at most {longest:,}; '
-                'max_length (--max-length), a number of characters, leaves longer ones out, '
-                'but none of parts that have files of their own')
+    names = ('corpus', 'validation', 'test') if config.test else ['corpus']*3
+    for name, part in zip(names, (train_ids, validation_ids, test_ids)):
+        for pair in part: # now, and not when a training is over
+            if (length := pair_length(pair)) > longest:
+                raise argument_error(
+                    name, f'a pair of {length:,} tokens, {tokenizer.decode(pair[0])[:40]!r} '
+                    '...', f'at most {longest:,}; max_length (--max-length, in characters) '
+                    'leaves longer ones out, but of files for validation and test none')
     if config.bpe_dropout: train_ids = SampledPairs(tokenizer, clean.train,
         config.bpe_dropout, config.seed, longest - 1)
     validation = [Batch.from_pairs(group)
@@ -235,12 +238,13 @@ def keep_corpus(text:ParallelText, # divided
                 folder, # of the checkpoints of a run
                ):
     "Note what a run learns from. Raises `ValueError` where another corpus is noted."
-    note = Path(folder)/'corpus.txt'
-    digest = corpus_digest(text)
-    if note.is_file() and note.read_text(encoding='utf-8') != digest:
+    note, digest = Path(folder)/'corpus.txt', corpus_digest(text)
+    noted = note.read_text(encoding='utf-8') if note.is_file() else ''
+    if noted == digest: return
+    if len(noted) == len(digest): # a shorter one was cut off while it was written
         raise argument_error('corpus', 'other pairs', 'those of the run that is to go on')
     tokenizer.save(folder)
-    note.write_text(digest, encoding='utf-8')
+    note.write_text(digest, encoding='utf-8') # last: where it is whole, all is
 
 # %% ../../nbs/42_experiments.translation.ipynb #run-translation
 def run_translation(
