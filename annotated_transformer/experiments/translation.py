@@ -222,10 +222,11 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
     for name, part in zip(names, (train_ids, validation_ids, test_ids)):
         for pair in part: # now, and not when a training is over
             if (length := pair_length(pair)) > longest:
+                begins = tokenizer.decode(pair[0])[:40]
                 raise argument_error(
-                    name, f'a pair of {length:,} tokens, {tokenizer.decode(pair[0])[:40]!r} '
-                    '...', f'at most {longest:,}; max_length (--max-length, in characters) '
-                    'leaves longer ones out, but of files for validation and test none')
+                    name, f'a pair of {length:,} tokens, {begins!r} ...',
+                    f'at most {longest:,}; max_length (--max-length, in characters) leaves '
+                    'longer ones out, but of files for validation and test none')
     if config.bpe_dropout: train_ids = SampledPairs(tokenizer, clean.train,
         config.bpe_dropout, config.seed, longest - 1)
     validation = [Batch.from_pairs(group)
