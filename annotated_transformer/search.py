@@ -138,7 +138,7 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
                 beam_size:int=4, # W; may exceed the vocabulary
                 length_penalty:float=0.6, # alpha, at least 0
                 n_best:int|None=None, # answers per source; None: one, without an axis
-               early_stopping:bool=True, # when W answers have ended, a better one may come
+               early_stopping:bool=True, # end with W answers, though a better one may come
                ) -> Hypotheses: # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best, early_stopping), check_eval_mode(model)
