@@ -45,7 +45,7 @@ def main(options):
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--preset", default="tiny", choices=list(CopyTaskConfig.presets))
+    parser.add_argument("--preset", default="one-layer", choices=list(CopyTaskConfig.presets))
     parser.add_argument("--recipe", default="post-norm", choices=RECIPES)
     parser.add_argument("--tasks", default="copy,reverse")
     parser.add_argument("--seeds", default="0,1,2,3,4")

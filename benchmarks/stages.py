@@ -227,7 +227,7 @@ def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) 
 
 
 FEW = dict(steps=4, batch_size=4, n_heldout=4) # of a rehearsal
-SHORT = FEW | dict(preset="tiny", max_len=6)
+SHORT = FEW | dict(preset="one-layer", max_len=6)
 SMALL = dict(d_model=32, d_ff=64, n_heads=2, n_layers=2, vocab_size=40) # a base model of a rehearsal
 AGAIN = [(task, seed) for seed in (1, 2) for task in ("copy", "reverse", "sort")]
 

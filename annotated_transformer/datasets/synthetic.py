@@ -44,7 +44,7 @@ def synthetic_pairs(task:str='copy', # see `TASKS`
         raise argument_error('min_len', min_len, f'at most max_len = {max_len}')
     numbers, symbols = random.Random(seed), range(FIRST_SYMBOL, FIRST_SYMBOL + n_symbols)
     unlucky = 0
-    # a fair supply would have to miss one chance in ten ten thousand times
+    # by chance this happens with probability 0.9**10000
     while unlucky < 10_000:
         ids = numbers.choices(symbols, k=numbers.randint(min_len, max_len))
         unlucky = 0 if is_held_out(ids) == held_out else unlucky + 1

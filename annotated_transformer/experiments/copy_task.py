@@ -43,7 +43,7 @@ class CopyTaskConfig(ExperimentConfig):
     steps: int = 600 # updates of the weights
     lr: float = 1e-2 # peak learning rate
     label_smoothing: float = 0.1 # probability
-    presets = {'tiny': {},
+    presets = {'one-layer': {},
                'two-layer': dict(model='tiny', batch_size=128, lr=3e-3,
                                  label_smoothing=0.0),
                'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
