@@ -68,7 +68,7 @@ class Skinny:
         vars(self).update(vars(plain))
         self.skinny = SkinnyWeight(weight_of(plain), faster)
 
-    def _apply(self, *args, **options): refuse_conversion() # `.to`, `.half`, `.double`
+    def _apply(self, *args, **options): refuse_conversion() # where a part is converted
     def _load_from_state_dict(self, *args): refuse_conversion()
 
 class SkinnyLinear(Skinny, nn.Linear):
@@ -108,7 +108,8 @@ def weight_of(layer:nn.Module, # one of `SKINNY`
     "The matrix that a layer multiplies with."
     return layer.embedding.weight if isinstance(layer, LMHead) else layer.weight
 
-def refuse_conversion():
+def refuse_conversion(*args, # of `.to`, `.half`, `.load_state_dict`, ...
+                      **options):
     "Raise `ValueError`: a prepared copy's products rest on weights that stay as they are."
     raise argument_error('model', 'a prepared copy',
                          'the model itself: convert that, then prepare a new copy')
@@ -181,6 +182,7 @@ def prepare_for_decoding(
         if layer not in swapped: swapped[layer] = SKINNY[type(layer)](layer, faster)
         copied.set_submodule(name, swapped[layer])
     copied.train = partial(refuse_training, copied)
+    copied._apply = copied.load_state_dict = refuse_conversion # before any part changes
     return copied
 
 def refuse_training(model:nn.Module, # a prepared copy
