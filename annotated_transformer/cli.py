@@ -163,7 +163,7 @@ Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
 def train_copy_task(
     task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
     preset:Annotated[str, typer.Option(
-        help='one-layer (two CPU cores), two-layer (surer to reverse) or base (a GPU).')]='one-layer',
+        help='one-layer (two CPU cores), two-layer or base (a GPU).')]='one-layer',
     seed:Seed=0, # of weights, data and dropout
     steps:Annotated[Optional[int], typer.Option(
         help='Updates of the weights [default: the preset\'s: 600, 600 or 6000].')]=None,

@@ -109,7 +109,8 @@ def weight_of(layer:nn.Module, # one of `SKINNY`
     return layer.embedding.weight if isinstance(layer, LMHead) else layer.weight
 
 def refuse_conversion(*args, # of `.to`, `.half`, `.load_state_dict`, ...
-                      **options):
+                      **options, # likewise
+                     ):
     "Raise `ValueError`: a prepared copy's products rest on weights that stay as they are."
     raise argument_error('model', 'a prepared copy',
                          'the model itself: convert that, then prepare a new copy')
