@@ -22,8 +22,9 @@ from .config import (
 from .folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'to_device',
-           'Batch', 'check_pairs', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
+           'check_pairs', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
+           'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -126,14 +127,6 @@ def count_targets(targets:Tensor, # *batch, ids or labels
     "How many targets there are without the padding."
     return targets.numel() if pad_id is None else int((targets != pad_id).sum())
 
-# %% ../nbs/10_data.ipynb #to-device
-def to_device(x:Tensor, # anywhere
-              device, # torch.device or its name
-             ) -> Tensor: # the same there, or on its way
-    "Copy without waiting for it."
-    if torch.device(device).type == 'cuda' and x.device.type == 'cpu': x = x.pin_memory()
-    return x.to(device, non_blocking=True)
-
 # %% ../nbs/10_data.ipynb #batch
 @dataclass(frozen=True)
 class Batch:
@@ -192,6 +185,14 @@ def check_pairs(pairs:list, # of (source ids, target ids)
                 allowed = f'ids from 0 up without the special {sorted(reserved)}'
                 raise argument_error(name, given, allowed)
         if not src: raise argument_error(f'source of pair {i}', src, 'at least one id')
+
+# %% ../nbs/10_data.ipynb #to-device
+def to_device(x:Tensor, # anywhere
+              device, # torch.device or its name
+             ) -> Tensor: # the same there, or on its way
+    "Copy without waiting for it."
+    if torch.device(device).type == 'cuda' and x.device.type == 'cpu': x = x.pin_memory()
+    return x.to(device, non_blocking=True)
 
 # %% ../nbs/10_data.ipynb #labelledbatch
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
              progress:bool=True, # show a bar
              checkpoints:Checkpoints|None=None, # saves it, and goes on with it
             ) -> tuple[MaskedLanguageModel, History]: # in evaluation mode
-    "Learn to find hidden words."
+    "Learn to find masked words."
     torch.manual_seed(config.seed)
     bert = config.bert(len(corpus.tokenizer))
     model = MaskedLanguageModel(bert).to(device)
@@ -129,8 +129,8 @@ def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
 
 def evaluate_mlm(model:MaskedLanguageModel, # to be measured
                  corpus:Corpus, # on its held-out sentences
-                ) -> dict: # `masked_loss` in nats and `masked_accuracy`, per hidden word
-    "How well hidden words of unseen sentences are found."
+                ) -> dict: # `masked_loss` in nats and `masked_accuracy`, per masked word
+    "How well masked words of unseen sentences are found."
     sentences = [(sentence, None) for sentence, _ in corpus.held_out]
     batch = masked_batch(sentences, corpus.tokenizer, model.config,
                          torch.Generator().manual_seed(0))
