@@ -15,6 +15,7 @@ from machine import Results, arguments
 from torch import nn
 
 from annotated_transformer.datasets.images import image_batches, random_affine
+from annotated_transformer.experiments.experiment import count_parameters
 from annotated_transformer.experiments.image_classification import (
     ImageClassificationConfig, load_images, predict, run_image_classification)
 from annotated_transformer.loss import classification_loss
@@ -45,7 +46,7 @@ def run_cnn(config: ImageClassificationConfig, device: str) -> dict:
     seconds = time.perf_counter() - start
     right = accuracy(predict(model, data.images, test_idx), data.labels[test_idx])
     return dict(seed=config.seed, accuracy=right, n_heldout=len(test_idx), train_seconds=round(seconds, 2),
-                parameters=sum(p.numel() for p in model.parameters()))
+                parameters=count_parameters(model))
 
 
 if __name__ == "__main__":
