@@ -65,6 +65,7 @@ class QKVProjection(nn.Linear):
         d_k, d_v = head_sizes(d_model, n_heads, d_k, d_v)
         super().__init__(d_model, n_heads*(2*d_k + d_v), bias=bias)
         self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
+        self.n_kv_heads = n_heads # of keys and values, which a cache keeps
         self.sizes = [n_heads*d_k, n_heads*d_k, n_heads*d_v]
 
     def forward(self, x:Tensor, # B Q D
@@ -196,7 +197,7 @@ def cache_capacity(layers:nn.ModuleList, # of a stack, with `self_attention` in 
     "Tokens that a `KVCache` has to hold. Raises `ValueError` if memory cannot hold them."
     capacity = n_prompt + beam_size*(max_len - 1)
     p = layers[0].self_attention.qkv_proj
-    n_bytes = len(layers)*p.n_heads*(p.d_k + p.d_v)*p.weight.element_size() # of a token
+    n_bytes = len(layers)*p.n_kv_heads*(p.d_k + p.d_v)*p.weight.element_size() # of a token
     if beam_size > 1: n_bytes += beam_size # each hypothesis has a mask of all tokens
     given = dict(max_len=max_len) | (dict(beam_size=beam_size) if beam_size > 1 else {})
     check_memory(batch*capacity*n_bytes, 'the cache of keys and values', p.weight.device,

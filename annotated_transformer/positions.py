@@ -20,22 +20,25 @@ __all__ = ['GROWING', 'POSITIONS', 'inv_freq', 'sinusoids', 'PositionalEncoding'
 
 # %% ../nbs/07_positions.ipynb #frequencies
 def inv_freq(width:int, # number of components, even
+             base:float=10000.0, # the paper's; larger for longer texts
             ) -> Tensor: # width/2, radians per position, float64
-    "10000^(-2i/width) for i = 0 ... width/2-1. Source: section 3.5."
+    "base^(-2i/width) for i = 0 ... width/2-1. Source: section 3.5."
     if width % 2:
         raise argument_error('width', width,
                              'an even number: a sine and a cosine per frequency')
-    return 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    return base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
 
 # %% ../nbs/07_positions.ipynb #sinusoids-3
 def sinusoids(length:int, # positions 0 ... length-1
               d_model:int, # D, even
               dtype:torch.dtype|None=None, # of the result; None: torch's default
+              base:float=10000.0, # see `inv_freq`
              ) -> Tensor: # length D
     "The table of sinusoidal positions. Source: section 3.5."
     check_memory(32*length*d_model, 'the table of positions', torch.get_default_device(),
                  length=length, d_model=d_model)
-    angles = torch.outer(torch.arange(length, dtype=torch.float64), inv_freq(d_model))
+    angles = torch.outer(torch.arange(length, dtype=torch.float64),
+                         inv_freq(d_model, base)) # length D/2
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1) # length D/2 2
     return pairs.flatten(1).to(dtype or torch.get_default_dtype()) # interleaved
 
@@ -67,9 +70,12 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
                  d_model:int, # D, even
                  max_len:int, # rows kept ready; longer sequences work too
                  d_k:int, # not used
+                 base:float=10000.0, # see `inv_freq`
                 ):
         super().__init__(d_model, max_len, d_k)
-        self.register_buffer('table', sinusoids(max_len, d_model), persistent=False)
+        self.base = base
+        table = sinusoids(max_len, d_model, base=base)
+        self.register_buffer('table', table, persistent=False)
 
     def add(self, x:Tensor, # B L D
             positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
@@ -84,7 +90,7 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
     def _apply(self, *args, **options): # `.to`, `.half`, `.double`: exact in every type
         super()._apply(*args, **options)
         if not self.table.is_meta:
-            table = sinusoids(*self.table.shape, self.table.dtype)
+            table = sinusoids(*self.table.shape, self.table.dtype, self.base)
             self.table = table.to(self.table.device)
         return self
 
@@ -92,7 +98,7 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
         if length <= len(self.table): return
         with GROWING, torch.inference_mode(False): # a buffer that training can use as well
             if length <= len(self.table): return # another thread was here
-            table = sinusoids(length, self.table.shape[1], self.table.dtype)
+            table = sinusoids(length, self.table.shape[1], self.table.dtype, self.base)
             self.table = table.to(self.table.device)
 
 # %% ../nbs/07_positions.ipynb #positionedembedding
@@ -151,8 +157,9 @@ class RotaryEmbedding(SinusoidalPositionalEncoding):
                  d_model:int, # not used
                  max_len:int, # rows kept ready; longer sequences work too
                  d_k:int, # width of a query or key, even
+                 base:float=10000.0, # see `inv_freq`
                 ):
-        super().__init__(d_k, max_len, d_k)
+        super().__init__(d_k, max_len, d_k, base)
 
     def add(self, x:Tensor, # B L D
             positions:Tensor|None=None, # not used: attention applies them

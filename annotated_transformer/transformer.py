@@ -378,7 +378,7 @@ def init_cache(layers:nn.ModuleList, # of a decoder, or of an encoder under a ca
               ) -> DecoderCache:
     "An empty cache of keys and values for each layer, and those of the memory."
     def empty(p): # the cache of one self-attention, whose projections are p
-        return KVCache(batch, p.n_heads, capacity, p.d_k, p.d_v, static,
+        return KVCache(batch, p.n_kv_heads, capacity, p.d_k, p.d_v, static,
                        dtype=p.weight.dtype, device=p.weight.device)
     def projected(p): return tuple(x.contiguous() for x in p.key_value(memory))
     if memory_mask is not None and memory_mask.all(): memory_mask = None # nothing to hide

@@ -58,6 +58,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--epochs", type=int, help="at the most; without it, those of the preset")
     parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
+    parser.add_argument("--whitespace-as-suffix", action="store_true", help="a blank ends each word, and begins none")
     parser.add_argument("--pre-norm", action="store_true", help="norms before the sub-layers, in the model of captions")
     parser.add_argument("--bpe-dropout", type=float, default=0.0, help="probability that a merge is passed over in training")
     parser.add_argument("--r-drop", type=float, default=0.0, help="weight of the disagreement between two passes with other dropout")
@@ -65,11 +66,11 @@ if __name__ == "__main__":
     parser.add_argument("--max-tokens", type=int, help="of a batch; without it, those of the preset")
     parser.add_argument("--untied", action="store_true", help="matrices of their own for source, target and output")
     options = parser.parse_args()
-    kind = "_lower" * options.lowercase + "_pre-norm" * options.pre_norm + "_bpe-dropout" * bool(options.bpe_dropout) + "_r-drop" * bool(options.r_drop) + "_untied" * options.untied
+    kind = "_lower" * options.lowercase + "_suffix" * options.whitespace_as_suffix + "_pre-norm" * options.pre_norm + "_bpe-dropout" * bool(options.bpe_dropout) + "_r-drop" * bool(options.r_drop) + "_untied" * options.untied
     name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
     changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens, model="small, pre-norm" if options.pre_norm else None)
-    changes = {name: value for name, value in changes.items() if value is not None} | dict(bpe_dropout=options.bpe_dropout, r_drop=options.r_drop)
+    changes = {name: value for name, value in changes.items() if value is not None} | dict(bpe_dropout=options.bpe_dropout, r_drop=options.r_drop, whitespace_as_suffix=options.whitespace_as_suffix)
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
             options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,

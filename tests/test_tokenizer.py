@@ -16,6 +16,7 @@ from project import ROOT
 
 TEXTS = ["die Katze und die Haustür", "the cat and the front door, not the <pad>", "Straße, Maß und Gruß 2 000 000", "ein Hund\nzwei Hunde"] * 3
 TOKENIZER = Tokenizer.learn(TEXTS, 300)
+SUFFIX = Tokenizer.learn(TEXTS, 300, whitespace_as_suffix=True)
 PICKLED = pickle.loads(pickle.dumps(TOKENIZER))
 
 
@@ -36,13 +37,29 @@ def test_any_text_comes_back(loaded, text):
     assert TOKENIZER.encode_all([text, text]) == [ids, ids]
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.text() | st.text("ab,. -\n\u0301\u2060"))
+def test_words_that_end_with_a_blank_lose_nothing_but_joiners(text):
+    for tokenizer in (SUFFIX, pickle.loads(pickle.dumps(SUFFIX))):
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text.replace("\u2060", "")
+        assert all(3 < id < len(tokenizer) for id in ids)
+    assert SUFFIX.encode_all([text]) == [ids]
+
+
+def test_a_word_is_the_same_token_wherever_it_stands():
+    for text in ("die Katze", "die Katze.", "Katze", "(Katze)", "Katze \n"):
+        assert "KatzeĠ" in SUFFIX.pre_tokenize(text), text
+
+
 @settings(deadline=None)
-@given(st.lists(st.integers(0, len(TOKENIZER) - 1)))
+@given(st.lists(st.integers(0, 299)))
 def test_any_ids_are_some_text(ids):
-    text = TOKENIZER.decode(ids)
-    text.encode("utf-8")
-    labels = TOKENIZER.words(ids)
-    assert len(labels) == len(ids) and all(label.isprintable() and label for label in labels)
+    for tokenizer in (TOKENIZER, SUFFIX):
+        known = [id for id in ids if id < len(tokenizer)]
+        tokenizer.decode(known).encode("utf-8")
+        labels = tokenizer.words(known)
+        assert len(labels) == len(known) and all(label.isprintable() and label for label in labels)
 
 
 def changed(content, rng):
@@ -60,8 +77,9 @@ def changed(content, rng):
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_damaged_files_are_refused_or_harmless(tmp_path, seed):
-    TOKENIZER.save(tmp_path)
+@pytest.mark.parametrize("saved", [TOKENIZER, SUFFIX], ids=["before", "after"])
+def test_damaged_files_are_refused_or_harmless(tmp_path, seed, saved):
+    saved.save(tmp_path)
     path = tmp_path / TOKENIZER_FILE
     text = path.read_text(encoding="utf-8")
     rng = random.Random(seed)

@@ -122,7 +122,7 @@ def test_parts_in_files_of_their_own_train_the_same_model(divided, uncut):
     assert done.metrics["corpus"]["dropped"]["also held out"] == 0
 
 
-@pytest.mark.parametrize("changes", [dict(lowercase=True), dict(bpe_dropout=0.2)], ids=str)
+@pytest.mark.parametrize("changes", [dict(lowercase=True), dict(bpe_dropout=0.2), dict(lowercase=True, whitespace_as_suffix=True, bpe_dropout=0.2)], ids=str)
 def test_a_streamed_corpus_gives_the_ids_of_one_in_memory(changes, corpus, divided):
     _, tokenizer, streamed, _ = encode_parts(TranslationConfig(**divided | changes))
     _, other, listed, _ = encode_parts(TranslationConfig(corpus=corpus, **SMALL | changes))

@@ -18,9 +18,10 @@ from ..config import (
 from ..folders import MANIFEST, read_folder, read_manifest, settle
 
 # %% auto #0
-__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'LABELS', 'byte_letters', 'require_tokenizers', 'byte_level',
-           'learn_byte_pairs', 'Tokenizer', 'check_text', 'checked_texts', 'checked_ids', 'readable',
-           'check_vocabulary', 'parse_tokenizer', 'read_tokenizer_file', 'drop_merges', 'SampledPairs']
+__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD', 'byte_letters',
+           'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'Tokenizer', 'check_text', 'checked_texts',
+           'checked_ids', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
+           'read_tokenizer_file', 'end_words_with_blank', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #byte-letters-code
 def byte_letters() -> dict: # letter -> byte, 256 of them
@@ -41,6 +42,7 @@ def require_tokenizers(): # the module
 
 def byte_level(model, # `tokenizers.models.BPE`, learnt or not
                lowercase:bool=False, # everything in lower case
+               whitespace_as_suffix:bool=False, # see `end_words_with_blank`
               ): # `tokenizers.Tokenizer`
     "A tokenizer of bytes that changes nothing else. Source: Radford et al. 2019."
     library = require_tokenizers()
@@ -48,16 +50,17 @@ def byte_level(model, # `tokenizers.models.BPE`, learnt or not
     if lowercase: tokenizer.normalizer = library.normalizers.Lowercase()
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
+    if whitespace_as_suffix: end_words_with_blank(tokenizer)
     return tokenizer
 
 def learn_byte_pairs(texts:Iterable, # of str, read once
                      vocab_size:int, # tokens at the most, at least `SMALLEST`
                      min_frequency:int=2, # occurrences of a pair that is joined
-                     lowercase:bool=False, # everything in lower case
+                     **options, # of `byte_level`
                     ): # `tokenizers.Tokenizer`
     "Byte-pair encoding of texts. Source: Sennrich et al. 2016."
     library = require_tokenizers()
-    tokenizer = byte_level(library.models.BPE(), lowercase)
+    tokenizer = byte_level(library.models.BPE(), **options)
     trainer = library.trainers.BpeTrainer(
         vocab_size=vocab_size, min_frequency=min(min_frequency, 2**62), show_progress=False,
         special_tokens=[*SPECIAL_TOKENS], initial_alphabet=[*byte_letters()])
@@ -83,10 +86,12 @@ class Tokenizer:
               vocab_size:int=10_000, # V at the most; less where pairs run out
               min_frequency:int=2, # occurrences of a pair that is joined
               lowercase:bool=False, # everything in lower case, for ever
+              whitespace_as_suffix:bool=False, # a blank ends each word, and begins none
              ) -> Tokenizer:
         "Byte-pair encoding learnt from texts; the same texts give the same tokenizer."
         check_sizes(vocab_size=vocab_size, min_frequency=min_frequency)
-        check_flags(lowercase=lowercase)
+        options = dict(lowercase=lowercase, whitespace_as_suffix=whitespace_as_suffix)
+        check_flags(**options)
         if vocab_size < SMALLEST:
             raise argument_error('vocab_size', vocab_size, f'at least {SMALLEST}: the '
                                  'special tokens and 256 bytes')
@@ -95,7 +100,7 @@ class Tokenizer:
         if (first := next(texts, None)) is None:
             raise argument_error('texts', 'none', 'at least one text')
         return cls(learn_byte_pairs(chain([first], texts), vocab_size, min_frequency,
-                                    lowercase))
+                                    **options))
 
     def __len__(self) -> int: return self.tokenizer.get_vocab_size() # V, with special ones
 
@@ -173,6 +178,7 @@ class Tokenizer:
 # %% ../../nbs/40_datasets.tokenizer.ipynb #tokenizer-checks
 TOKENIZER_FILE = 'tokenizer.json' # the library's own format
 BYTES = byte_letters()
+JOINER = '\u2060' # Unicode's word joiner, which has no width
 LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
 
 def check_text(name:str, # argument
@@ -206,11 +212,11 @@ def checked_ids(ids, # list of int, or a tensor with one axis
     return ids
 
 def readable(token:str, # in the letters of bytes, or a special token
-            ) -> str: # '▁' for a blank, '\\xc3' for a byte that is no character
+            ) -> str: # '▁' for a blank, '\\xc3' for a byte of one, '‿' for a joiner
     "A token as people can read it."
     if token in LABELS: return LABELS[token]
     text = bytes(BYTES[letter] for letter in token).decode('utf-8', 'backslashreplace')
-    return printable(text.replace(' ', '▁'))
+    return printable(text.replace(' ', '▁').replace(JOINER, '‿'))
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #parse-tokenizer
 def check_vocabulary(vocabulary:dict, # token -> id
@@ -234,31 +240,50 @@ def check_vocabulary(vocabulary:dict, # token -> id
         if len(pair) != 2 or not {*pair, ''.join(pair)} <= vocabulary.keys():
             raise argument_error('merges', pair, 'two tokens that together are one')
 
+def check_setting(name:str, # what a file calls it
+                  given, # what it says
+                  *expected, # what can be meant
+                 ):
+    "Refuse a setting under which texts would be cut in another way."
+    if given not in expected:
+        raise argument_error(name, given, ' or '.join(map(repr, expected)))
+
+def read_cutting(parts:dict, # of a `tokenizer.json`
+                ) -> dict: # options of `byte_level`
+    "How texts are cut into words. Raises `ValueError` for a way that is not ours."
+    split, normalizer, lower = parts['pre_tokenizer'], parts['normalizer'], 'Lowercase'
+    if split and split['type'] == 'Sequence':
+        options = dict(lowercase=lower in str(normalizer), whitespace_as_suffix=True)
+        ours = byte_level(require_tokenizers().models.BPE(), **options)
+        for name in ('normalizer', 'pre_tokenizer', 'decoder'):
+            check_setting(name, parts[name], json.loads(ours.to_str())[name])
+        return options
+    check_setting('normalizer', normalizer, None, {'type': lower})
+    check_setting('pre_tokenizer', split and split['type'], 'ByteLevel')
+    check_setting('add_prefix_space', split['add_prefix_space'], False)
+    check_setting('use_regex', split.get('use_regex', True), True)
+    check_setting('decoder', parts['decoder'] and parts['decoder']['type'], 'ByteLevel')
+    return dict(lowercase=normalizer is not None)
+
 def parse_tokenizer(content:str, # of a `tokenizer.json`
                    ): # `tokenizers.Tokenizer`
     "Made anew from the tokens and merges alone, so that no setting of a file changes ids."
-    def check(name, given, *expected):
-        if given not in expected:
-            raise argument_error(name, given, ' or '.join(map(repr, expected)))
     parts = json.loads(content)
-    model, split, normalizer = parts['model'], parts['pre_tokenizer'], parts['normalizer']
-    check('model', model.get('type'), 'BPE')
+    model = parts['model']
+    check_setting('model', model.get('type'), 'BPE')
     for option in ('dropout', 'continuing_subword_prefix', 'end_of_word_suffix',
                    'byte_fallback', 'ignore_merges'):
-        check(option, model.get(option) or None, None)
-    check('normalizer', normalizer, None, {'type': 'Lowercase'})
-    check('pre_tokenizer', split and split['type'], 'ByteLevel')
-    check('add_prefix_space', split['add_prefix_space'], False)
-    check('use_regex', split.get('use_regex', True), True)
-    check('decoder', parts['decoder'] and parts['decoder']['type'], 'ByteLevel')
+        check_setting(option, model.get(option) or None, None)
+    options = read_cutting(parts)
     special = [token['content'] for token in parts['added_tokens'] if token['special']]
-    check('added tokens', [token['content'] for token in parts['added_tokens']], special)
-    check('added tokens', special, [*SPECIAL_TOKENS])
+    added = [token['content'] for token in parts['added_tokens']]
+    check_setting('added tokens', added, special)
+    check_setting('added tokens', special, [*SPECIAL_TOKENS])
     merges = [tuple(pair.split(' ') if isinstance(pair, str) else pair)
               for pair in model['merges']] # older files have both tokens in one text
     check_vocabulary(model['vocab'], merges)
     bpe = require_tokenizers().models.BPE(model['vocab'], merges)
-    tokenizer = byte_level(bpe, lowercase=normalizer is not None)
+    tokenizer = byte_level(bpe, **options)
     tokenizer.add_special_tokens(special)
     tokenizer.encode_special_tokens = True # '<pad>' in a text is text; files do not say so
     return tokenizer
@@ -273,6 +298,29 @@ def read_tokenizer_file(folder:Path, # of a model, or of other programs
     if not (folder/TOKENIZER_FILE).is_file():
         raise FileNotFoundError(f'{folder/TOKENIZER_FILE} is missing')
     return read(folder)
+
+# %% ../../nbs/40_datasets.tokenizer.ipynb #end-words-with-blank
+WORD = r'\p{L}\p{M}\p{N}' # letters, accents, digits
+
+def end_words_with_blank(tokenizer, # `tokenizers.Tokenizer`; changed in place
+                        ):
+    """Let each word end with a blank, also before a comma, where a joiner says that the
+    text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
+    library = require_tokenizers()
+    replace, regex = library.normalizers.Replace, library.Regex
+    first = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+    tokenizer.normalizer = library.normalizers.Sequence([
+        *first, replace(JOINER, ''),
+        replace(regex(rf'(?<=[{WORD}])(?=[^\s{WORD}]|\z)'), ' ' + JOINER),
+        replace(regex(rf'(?<=[^\s{WORD}])(?=[{WORD}])'), JOINER + ' ')])
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence([
+        library.pre_tokenizers.Split(
+            regex(rf'[{WORD}]+ ?|[^\s{WORD}]+ ?|\s+'), 'isolated'),
+        library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = library.decoders.Sequence([
+        library.decoders.ByteLevel(), library.decoders.Replace(' ' + JOINER, ''),
+        library.decoders.Replace(JOINER + ' ', '')])
+
 
 # %% ../../nbs/40_datasets.tokenizer.ipynb #drop-merges
 def drop_merges(piece:str, # bytes as letters, without a blank inside

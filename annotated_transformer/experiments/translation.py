@@ -136,6 +136,7 @@ class TranslationConfig(Config):
     target: str = 'de' # language
     data_dir: str|None = None # folder of the corpus; None: the usual place
     lowercase: bool = False # all text in lower case
+    whitespace_as_suffix: bool = False # a blank ends each word, and begins none
     validation: str|None = None # files of validation pairs; None: as the corpus is divided
     test: str|None = None # files of test pairs; both or none
     max_length: int|None = None # characters of a side, in files; longer pairs are dropped
@@ -169,17 +170,16 @@ class TranslationConfig(Config):
                     n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
-        check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss)
-        check_numbers('a finite number of at least 0', lambda given: given >= 0,
-                      r_drop=self.r_drop)
+        check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss,
+                    whitespace_as_suffix=self.whitespace_as_suffix)
+        check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
         if (self.validation is None) != (self.test is None):
             raise argument_error('validation, test', (self.validation, self.test),
                                  'files for both, or for none')
         if self.test is not None and self.corpus in ('numbers', 'multi30k'):
             raise argument_error('test', self.test, f'none: {self.corpus} comes divided')
         if self.r_drop and not self.dropout:
-            raise argument_error('r_drop', self.r_drop,
-                                 '0 where dropout is 0: two passes agree')
+            raise argument_error('r_drop', self.r_drop, '0 without dropout: passes agree')
         check_beam(self.beam_size, self.length_penalty, None)
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
 
@@ -214,7 +214,8 @@ def encode_parts(config:TranslationConfig, # corpus and size of the vocabulary
     text = open_text(config)
     clean = text.map(lambda pair: tuple(map(clean_text, pair))) # as a translator reads it
     tokenizer = Tokenizer.learn((side for pair in clean.train for side in pair),
-                                config.vocab_size, lowercase=config.lowercase)
+                                config.vocab_size, lowercase=config.lowercase,
+                                whitespace_as_suffix=config.whitespace_as_suffix)
     train_ids = MappedPairs.encode(tokenizer, clean.train)
     validation_ids, test_ids = map(tokenizer.encode_pairs, (clean.validation, clean.test))
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
@@ -331,8 +332,7 @@ def evaluate_search(config:TranslationConfig, # of the run
                    ) -> ExperimentResult: # of the last step; scores of all of them
     "Select a model, translate the test part by each step of the search, and score it."
     sources, targets = map(list, zip(*text.test))
-    # by several processes: all go by the choice of the first
-    selected = gather_values(select_model(models, config, text, tokenizer))[0]
+    selected = gather_values(select_model(models, config, text, tokenizer))[0] # for all
     table = {}
     for name, (model, options) in search_steps(config, models, selected).items():
         start = time.perf_counter()
