@@ -22,7 +22,7 @@ from ..transformer import (DecoderCache, StackConfig, build_encoder,
                                                init_cache, init_weights)
 
 # %% auto #0
-__all__ = ['GPTConfig', 'GPT', 'prompt_cache']
+__all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'prompt_cache']
 
 # %% ../../nbs/50_models.gpt.ipynb #gptconfig
 @dataclass(frozen=True)
@@ -55,19 +55,8 @@ class GPTConfig(StackConfig):
         check_ids(self.vocab_size, **{name: i for name, i in ids.items() if i is not None})
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
-class GPT(nn.Module):
-    """A decoder-only language model: ids in, logits of the next id out. Source: Radford et
-    al. 2019."""
-    config_class = GPTConfig # what `load_model` reads
-
-    def __init__(self, config:GPTConfig): # architecture
-        super().__init__()
-        self.config = config
-        embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-        self.embed = InputEmbedding(embedding, build_positions(config), config.dropout)
-        self.blocks = build_encoder(config, self.embed.rotary)
-        init_weights(self)
-
+class DecoderOnly(nn.Module):
+    "What a language model does with its parts: `embed`, `blocks` and `output`."
     def forward(self,
             ids:Tensor, # B T
             cache:DecoderCache|None=None, # of the tokens before them; None: these are all
@@ -81,9 +70,6 @@ class GPT(nn.Module):
         if cache is not None: positions, mask = cache.advance(ids.shape[1])
         return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
-    @property
-    def output(self): return self.embed.embedding # makes logits, too
-
     def logits(self, hidden): return self.output.logits(hidden) # B T D -> B T V
 
     @torch.inference_mode()
@@ -95,8 +81,25 @@ class GPT(nn.Module):
     @torch.inference_mode()
     def decode_step(self, ids, cache): return self(ids, cache) # B n -> B n V
 
+class GPT(DecoderOnly):
+    """A decoder-only language model: ids in, logits of the next id out. Source: Radford et
+    al. 2019."""
+    config_class = GPTConfig # what `load_model` reads
+
+    def __init__(self, config:GPTConfig): # architecture
+        super().__init__()
+        self.config = config
+        embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
+        self.embed = InputEmbedding(embedding, build_positions(config), config.dropout)
+        self.blocks = build_encoder(config, self.embed.rotary)
+        init_weights(self)
+
+    @property
+    def output(self): return self.embed.embedding # makes logits, too
+
+
 # %% ../../nbs/50_models.gpt.ipynb #prompt-cache
-def prompt_cache(model:GPT, # in evaluation mode
+def prompt_cache(model:DecoderOnly, # in evaluation mode
                  prompt:Tensor, # B S, without padding
                  max_len:int, # tokens that will be decoded at the most
                  beam_size:int=1, # hypotheses for each prompt
