@@ -32,13 +32,14 @@ def inv_freq(width:int, # number of components, even
 def sinusoids(length:int, # positions 0 ... length-1
               d_model:int, # D, even
               dtype:torch.dtype|None=None, # of the result; None: torch's default
-              base:float=10000.0, # see `inv_freq`
+              frequencies:Tensor|None=None, # D/2; None: `inv_freq(d_model)`
              ) -> Tensor: # length D
     "The table of sinusoidal positions. Source: section 3.5."
     check_memory(32*length*d_model, 'the table of positions', torch.get_default_device(),
                  length=length, d_model=d_model)
-    angles = torch.outer(torch.arange(length, dtype=torch.float64),
-                         inv_freq(d_model, base)) # length D/2
+    if frequencies is None: frequencies = inv_freq(d_model)
+    positions = torch.arange(length, dtype=torch.float64, device=frequencies.device)
+    angles = torch.outer(positions, frequencies) # length D/2
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1) # length D/2 2
     return pairs.flatten(1).to(dtype or torch.get_default_dtype()) # interleaved
 
@@ -70,11 +71,11 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
                  d_model:int, # D, even
                  max_len:int, # rows kept ready; longer sequences work too
                  d_k:int, # not used
-                 base:float=10000.0, # see `inv_freq`
+                 frequencies:Tensor|None=None, # D/2, others than the paper's
                 ):
         super().__init__(d_model, max_len, d_k)
-        self.base = base
-        table = sinusoids(max_len, d_model, base=base)
+        self.frequencies = frequencies
+        table = sinusoids(max_len, d_model, frequencies=frequencies)
         self.register_buffer('table', table, persistent=False)
 
     def add(self, x:Tensor, # B L D
@@ -90,7 +91,7 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
     def _apply(self, *args, **options): # `.to`, `.half`, `.double`: exact in every type
         super()._apply(*args, **options)
         if not self.table.is_meta:
-            table = sinusoids(*self.table.shape, self.table.dtype, self.base)
+            table = sinusoids(*self.table.shape, self.table.dtype, self.frequencies)
             self.table = table.to(self.table.device)
         return self
 
@@ -98,7 +99,8 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
         if length <= len(self.table): return
         with GROWING, torch.inference_mode(False): # a buffer that training can use as well
             if length <= len(self.table): return # another thread was here
-            table = sinusoids(length, self.table.shape[1], self.table.dtype, self.base)
+            width, dtype = self.table.shape[1], self.table.dtype
+            table = sinusoids(length, width, dtype, self.frequencies)
             self.table = table.to(self.table.device)
 
 # %% ../nbs/07_positions.ipynb #positionedembedding
@@ -157,9 +159,9 @@ class RotaryEmbedding(SinusoidalPositionalEncoding):
                  d_model:int, # not used
                  max_len:int, # rows kept ready; longer sequences work too
                  d_k:int, # width of a query or key, even
-                 base:float=10000.0, # see `inv_freq`
+                 frequencies:Tensor|None=None, # Dk/2; None: `inv_freq(d_k)`
                 ):
-        super().__init__(d_k, max_len, d_k, base)
+        super().__init__(d_k, max_len, d_k, frequencies)
 
     def add(self, x:Tensor, # B L D
             positions:Tensor|None=None, # not used: attention applies them

@@ -14,6 +14,7 @@ from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import BERT, BERTConfig, MaskedLanguageModel, SentenceClassifier
 from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
+from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViT, ViTConfig
 from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
@@ -25,6 +26,8 @@ transformers = pytest.importorskip("transformers", reason="the models are Huggin
 from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface  # noqa: E402
 
 KINDS = ["GPT2LMHeadModel", "BertModel", "BertForMaskedLM", "BertForSequenceClassification", "ViTModel", "ViTForImageClassification", "MarianMTModel"]
+LLAMAS = ["LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
+KINDS += LLAMAS
 each_kind = pytest.mark.parametrize("kind", KINDS)
 LONG = "slow" in os.environ.get("NBFLAGS", "")
 
@@ -52,6 +55,10 @@ def theirs_of(kind, heads=4, width=24, hidden=40, layers=2, **options):
         given = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes}
         given |= dict(vocab_size=50, d_model=width, max_position_embeddings=32, scale_embedding=True, pad_token_id=49, eos_token_id=0)
         given |= dict(decoder_start_token_id=49, forced_eos_token_id=None)
+    elif kind in LLAMAS:
+        given = dict(hidden_size=width, num_attention_heads=heads, num_key_value_heads=heads // 2, intermediate_size=hidden, num_hidden_layers=layers)
+        given |= dict(vocab_size=50, max_position_embeddings=32, tie_word_embeddings=kind.startswith("Qwen"), bos_token_id=1, eos_token_id=2)
+        given |= dict(sliding_window=None) if kind.startswith("Mistral") else {}
     else:
         given = dict(hidden_size=width, num_attention_heads=heads, intermediate_size=hidden, num_hidden_layers=layers, num_labels=3)
         given |= dict(image_size=(8, 12), patch_size=4) if kind.startswith("ViT") else dict(vocab_size=50, max_position_embeddings=32)
@@ -325,6 +332,9 @@ def test_an_option_that_changes_the_model_is_refused(option):
 @pytest.mark.parametrize("option", [dict(positions="rotary"), dict(bos_id=3), dict(tie_weights=False), dict(patch_size=2), dict(n_hedas=2)])
 def test_an_option_is_refused_by_each_model(option):
     for kind in KINDS:
+        if "tie_weights" in option and kind in LLAMAS:  # some of them are tied, some are not
+            option = dict(tie_weights=not kind.startswith("Qwen"))
+            assert from_huggingface(theirs_of(kind), tie_weights=kind.startswith("Qwen")).config.tie_weights != option["tie_weights"]
         with pytest.raises(ValueError):
             from_huggingface(theirs_of(kind), **option)
 
@@ -353,6 +363,8 @@ def models_of_ours():
     captioner = Captioner(CaptionerConfig(**sizes, norm="pre"))
     yield from (GPT(GPTConfig(**sizes, vocab_size=50, max_len=32)), BERT(bert), MaskedLanguageModel(bert), SentenceClassifier(bert))
     yield from (ViT(vit), ImageClassifier(vit), Transformer(TransformerConfig.preset("tiny", attention_bias=True, output_bias=True)))
+    llama = LlamaConfig.preset("tiny", **sizes, n_kv_heads=2, pad_id=None, bos_id=1)
+    yield from (Llama(llama), Llama(llama.replace(qk_norm=True, tie_weights=False)), Llama(llama.replace(qkv_bias=True, d_k=10, rope_factor=8.0)))
     yield from (captioner, captioner.vit, MaskedLanguageModel(bert).bert, ImageClassifier(vit).vit)
 
 

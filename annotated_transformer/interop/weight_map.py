@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..config import Config, argument_error
 from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
@@ -18,8 +19,9 @@ from ..transformer import TransformerConfig
 
 # %% auto #0
 __all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'other_shapes',
-           'check_weights', 'export_weights', 'gpt2_weight_map', 'bert_weight_map', 'masked_lm_weight_map',
-           'vit_weight_map', 'marian_order', 'permute_axis', 'vocabulary_change', 'marian_weight_map']
+           'check_weights', 'export_weights', 'ConversionSpec', 'require', 'with_options', 'gpt2_weight_map',
+           'bert_weight_map', 'masked_lm_weight_map', 'vit_weight_map', 'marian_order', 'permute_axis',
+           'vocabulary_change', 'marian_weight_map']
 
 # %% ../../nbs/84_interop.weight_map.ipynb #match
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class WeightMap:
     theirs: tuple # names of tensors; several are stacked on their first axis
     to_ours: Callable = lambda tensor: tensor # what makes theirs, stacked, into ours
     to_theirs: Callable = lambda tensor: tensor # the way back
+    sizes: tuple = () # rows of each of theirs; none: equal parts
 
     def read(self, weights:dict, # of the other model, name -> tensor
             ) -> Tensor:
@@ -36,7 +39,9 @@ class WeightMap:
 
     def written(self, weight:Tensor, # our parameter
                ) -> dict: # name -> tensor, of the other model
-        return dict(zip(self.theirs, self.to_theirs(weight).chunk(len(self.theirs))))
+        stacked = self.to_theirs(weight)
+        sizes = self.sizes or len(stacked)//len(self.theirs)
+        return dict(zip(self.theirs, stacked.split(sizes)))
 
 # %% ../../nbs/84_interop.weight_map.ipynb #linear
 TRANSPOSED = dict(to_ours=Tensor.t, to_theirs=Tensor.t) # the two axes exchanged
@@ -134,6 +139,46 @@ def export_weights(
                    'of another shape': shapes})
     theirs.load_state_dict(written, strict=False)
     return theirs.eval()
+
+# %% ../../nbs/84_interop.weight_map.ipynb #conversion-spec
+@dataclass(frozen=True)
+class ConversionSpec:
+    "How a class of Hugging Face's corresponds to one of ours."
+    model_class: type # ours
+    config: Callable # their configuration -> ours
+    options: Callable # our configuration -> options of theirs
+    matches: Callable # (our configuration, theirs) -> list of `WeightMap`
+    tied: Callable = lambda ours: {} # our configuration -> see `import_weights`
+    unmatched: tuple = () # prefixes of names of ours that they do not have
+    unmapped: tuple = () # options of ours that they have no word for
+    init_kwargs: tuple = () # of (name, value): further arguments of their constructor
+    renamed: tuple = () # of (pattern, replacement): from names in files to those in memory
+    unused: str = '$^' # pattern of names in files that nothing reads; here, none
+    fits: Callable = lambda ours: True # whether our configuration goes to this class
+
+# %% ../../nbs/84_interop.weight_map.ipynb #require-options
+def require(theirs, # a configuration of Hugging Face
+            **wanted, # option -> the only value that ours can be
+           ):
+    "Refuse a model of theirs that computes something else, with a `ValueError`."
+    for name, value in wanted.items():
+        given = getattr(theirs, name, value)
+        if given != value:
+            raise argument_error(name, given, f'{value!r}, all that our model can be')
+
+def with_options(config_class:type, # of our configuration
+                 found:dict, # our option -> what theirs says
+                 options:dict, # our option -> what is said besides
+                ) -> Config: # of that class
+    """A configuration from both. Raises `ValueError` for an option that would change what
+    the model computes."""
+    config = config_class.from_dict({**found, **options})
+    for name, value in options.items():
+        said = found.get(name, getattr(config_class, name))
+        unsaid_id = name.endswith('_id') and found.get(name) is None
+        if value != said and not unsaid_id and not name.endswith('dropout'):
+            raise argument_error(name, value, f'{said!r}, as their model has it')
+    return config
 
 # %% ../../nbs/84_interop.weight_map.ipynb #gpt2-matches
 def gpt2_weight_map(config:GPTConfig, # number of layers

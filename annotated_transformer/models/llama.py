@@ -13,38 +13,14 @@ from ..config import (
     Config, argument_error, check_flags, check_ids, check_numbers, check_sizes)
 from ..embeddings import TokenEmbedding
 from .gpt import DecoderOnly
-from .modern_layers import (GroupedQueryAttention, RMSNorm,
-                                                        SwiGLU, check_heads)
+from .modern_layers import (
+    GroupedQueryAttention, RMSNorm, SwiGLU, check_heads, stretched_frequencies)
 from ..multi_head_attention import KVCache, head_sizes
-from ..positions import InputEmbedding, RotaryEmbedding
+from ..positions import InputEmbedding, RotaryEmbedding, inv_freq
 from ..transformer import Encoder, init_weights
 
 # %% auto #0
-__all__ = ['LlamaLayer', 'LlamaConfig', 'check_llama_config', 'Llama']
-
-# %% ../../nbs/61_models.llama.ipynb #llama-layer
-class LlamaLayer(nn.Module):
-    "Self-attention, then feed-forward, each behind an RMSNorm. Source: Touvron et al. 2023."
-    def __init__(self, config:LlamaConfig, # sizes
-                 rotary:nn.Module, # a `RotaryEmbedding`, shared by all layers
-                ):
-        super().__init__()
-        c = config
-        self.attention_norm = RMSNorm(c.d_model, c.norm_eps)
-        self.self_attention = GroupedQueryAttention(
-            c.d_model, c.n_heads, c.n_kv_heads, c.d_k, c.qkv_bias,
-            c.norm_eps if c.qk_norm else None, rotary)
-        self.feed_forward_norm = RMSNorm(c.d_model, c.norm_eps)
-        self.feed_forward = SwiGLU(c.d_model, c.d_ff)
-
-    def forward(self, x:Tensor, # B L D
-                mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
-                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
-                cache:KVCache|None=None, # of earlier tokens, where there is one
-               ) -> Tensor: # B L D
-        h = self.attention_norm(x)
-        x = x + self.self_attention(h, None, mask, positions, cache)
-        return x + self.feed_forward(self.feed_forward_norm(x))
+__all__ = ['LlamaConfig', 'check_llama_config', 'LlamaLayer', 'Llama']
 
 # %% ../../nbs/61_models.llama.ipynb #llamaconfig
 @dataclass(frozen=True)
@@ -60,6 +36,7 @@ class LlamaConfig(Config):
     d_k: int|None = None # width of a query, key or value; None means D/H
     max_len: int = 4096 # positions kept ready; longer texts work, but were not trained
     rope_base: float = 10000.0 # of the rotary positions
+    rope_factor: float = 1.0 # see `stretched_frequencies`; Llama 3.1 has 8
     norm_eps: float = 1e-5 # added to the mean square
     qkv_bias: bool = False # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False # norms of queries and keys, as in Qwen 3
@@ -69,7 +46,8 @@ class LlamaConfig(Config):
     eos_id: int|None = 2 # ends it
     presets = {
         'llama-2-7b': {},
-        'mistral-7b': dict(d_ff=14336, n_kv_heads=8, max_len=32768), # version 0.1
+        'mistral-7b': dict(vocab_size=32768, d_ff=14336, n_kv_heads=8, max_len=32768,
+                           rope_base=1e6), # version 0.3, without a window
         'llama-3-8b': dict(vocab_size=128256, d_ff=14336, n_kv_heads=8, max_len=8192,
                            rope_base=5e5, bos_id=128000, eos_id=128001),
         'qwen-2.5-0.5b': dict(vocab_size=151936, d_model=896, d_ff=4864, n_heads=14,
@@ -96,10 +74,36 @@ def check_llama_config(config:LlamaConfig, # to be checked
     check_heads(c.n_heads, c.n_kv_heads)
     if d_k % 2: raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
+    check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
     check_flags(qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, tie_weights=c.tie_weights)
     ids = dict(pad_id=c.pad_id, bos_id=c.bos_id, eos_id=c.eos_id)
     check_ids(c.vocab_size, **{name: i for name, i in ids.items() if i is not None})
+
+# %% ../../nbs/61_models.llama.ipynb #llama-layer
+class LlamaLayer(nn.Module):
+    """Self-attention, then feed-forward, each behind an RMSNorm. Source: Touvron et al.
+    2023."""
+    def __init__(self, config:LlamaConfig, # sizes
+                 rotary:nn.Module, # a `RotaryEmbedding`, shared by all layers
+                ):
+        super().__init__()
+        c = config
+        self.attention_norm = RMSNorm(c.d_model, c.norm_eps)
+        self.self_attention = GroupedQueryAttention(
+            c.d_model, c.n_heads, c.n_kv_heads, c.d_k, c.qkv_bias,
+            c.norm_eps if c.qk_norm else None, rotary)
+        self.feed_forward_norm = RMSNorm(c.d_model, c.norm_eps)
+        self.feed_forward = SwiGLU(c.d_model, c.d_ff)
+
+    def forward(self, x:Tensor, # B L D
+                mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
+                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
+                cache:KVCache|None=None, # of earlier tokens, where there is one
+               ) -> Tensor: # B L D
+        h = self.attention_norm(x)
+        x = x + self.self_attention(h, None, mask, positions, cache)
+        return x + self.feed_forward(self.feed_forward_norm(x))
 
 # %% ../../nbs/61_models.llama.ipynb #llama-model
 class Llama(DecoderOnly):
@@ -112,7 +116,9 @@ class Llama(DecoderOnly):
         self.config = config
         def embedding(): return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-        rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, config.rope_base)
+        frequencies = stretched_frequencies(inv_freq(d_k, config.rope_base),
+                                            config.rope_factor)
+        rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
         self.embed = InputEmbedding(embedding(), rotary)
         layers = [LlamaLayer(config, rotary) for _ in range(config.n_layers)]
         self.blocks = Encoder(layers, RMSNorm(config.d_model, config.norm_eps))

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..config import argument_error, check_sizes, check_width
+from ..config import (argument_error, check_numbers, check_sizes,
+                                          check_width)
 from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
                                                         attend, head_sizes, merge_heads,
                                                         records_of, split_heads)
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'check_heads', 'GroupedQKVProjection', 'share_heads', 'GroupedQueryAttention',
-           'sliding_window_mask']
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'share_heads',
+           'GroupedQueryAttention', 'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
@@ -55,6 +56,19 @@ class SwiGLU(nn.Module):
                ) -> Tensor: # *batch D
         check_width('x', x, self.gate_proj.in_features)
         return self.down_proj(F.silu(self.gate_proj(x))*self.up_proj(x))
+
+# %% ../../nbs/60_models.modern_layers.ipynb #stretched-frequencies
+def stretched_frequencies(frequencies:Tensor, # of `inv_freq`, radians per position
+                          factor:float, # by how much slow hands are slowed down
+                          trained_length:int=8192, # tokens of the first texts
+                          slow:float=1.0, # rounds in such a text; fewer: slowed down fully
+                          fast:float=4.0, # rounds in such a text; more: left as they are
+                         ) -> Tensor: # of the same shape
+    "Frequencies for texts that are longer than the first ones. Source: Llama 3.1."
+    check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
+    rounds = trained_length*frequencies/(2*torch.pi)
+    kept = ((rounds - slow)/(fast - slow)).clamp(0, 1) # 1: as it is
+    return frequencies*(kept + (1 - kept)/factor)
 
 # %% ../../nbs/60_models.modern_layers.ipynb #grouped-projection
 def check_heads(n_heads:int, # H, of queries
