@@ -1,10 +1,10 @@
 """What each change since 2017 is worth: one language model, and one part of its layers exchanged after the other.
 
-    python benchmarks/since_2017.py [--steps 600] [--seeds 0,1,2] [--device cuda]
+    python benchmarks/since_2017.py [--group mixture_of_experts] [--steps 600] [--seeds 0,1,2] [--device cuda]
 
 Trains on the characters of Python's language reference, every variant with the same windows in the same order, and writes
-results/since_2017_DEVICE.json: for each variant and seed the held-out loss, the parameters, and the bytes that the cache keeps for a token.
-Chapter 60 reads its table from there.
+results/GROUP_DEVICE.json: for each variant and seed the held-out loss, the parameters, and the bytes that the cache keeps for a token.
+Chapters 60 and 61 read their tables from there.
 """
 
 import time
@@ -20,8 +20,10 @@ from annotated_transformer.datasets.python_reference import (
 from annotated_transformer.experiments.experiment import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.layers import FeedForward, LayerNorm
+from annotated_transformer.loss import sequence_loss
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
+from annotated_transformer.models.mixture_of_experts import balanced_loss
 from annotated_transformer.models.modern_layers import GroupedQueryAttention, RMSNorm, SwiGLU
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training import evaluate, train
@@ -59,7 +61,7 @@ def llama(vocab_size: int, n_kv_heads: int, **options) -> Llama:
     return Llama(LlamaConfig.preset("tiny", vocab_size=vocab_size, n_kv_heads=n_kv_heads, pad_id=PAD, bos_id=EOS, eos_id=EOS, **options))
 
 
-VARIANTS = {  # name -> a function of the size of the vocabulary
+LAYERS = {  # name -> a function of the size of the vocabulary
     "GPT-2": lambda v: gpt(v, "learned"),
     "+ rotary positions": lambda v: gpt(v, "rotary"),
     "+ RMSNorm": lambda v: with_rms_norm(gpt(v, "rotary")),
@@ -68,6 +70,11 @@ VARIANTS = {  # name -> a function of the size of the vocabulary
     "1 head of keys": lambda v: llama(v, 1),
     "2 heads of keys, QK-norm (Qwen 3)": lambda v: llama(v, 2, qk_norm=True),
 }
+EXPERTS = {  # beside the Llama above, whose feed-forward networks are 342 wide
+    "8 experts of width 171, 2 for each token": lambda v: llama(v, 2, d_ff=171, n_experts=8),
+    "one network of width 1,368": lambda v: llama(v, 2, d_ff=8 * 171),
+}
+GROUPS = {"since_2017": LAYERS, "mixture_of_experts": EXPERTS}
 
 
 def bytes_per_token(model: nn.Module) -> int:
@@ -78,22 +85,24 @@ def bytes_per_token(model: nn.Module) -> int:
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
+    parser.add_argument("--group", default="since_2017", choices=list(GROUPS))
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seeds", default="0,1,2")
     options = parser.parse_args()
-    results, runs = Results(f"since_2017_{options.device}", options), []
+    results, runs = Results(f"{options.group}_{options.device}", options), []
     training, held_out = split_text(deduplicate(load_python_reference()))
     tokenizer = CharTokenizer.of(training)
     documents, tests = ([[*tokenizer.encode(text), EOS] for text in part] for part in (training, held_out))
     for seed in map(int, options.seeds.split(",")):
         config = LanguageModelConfig(steps=options.steps, seed=seed)
-        for name, build in VARIANTS.items():
+        for name, build in GROUPS[options.group].items():
             torch.manual_seed(seed)
             model = build(len(tokenizer)).to(options.device)
             length = model.config.max_len
             windows = random_windows(documents, length, config.batch_size, seed, SPECIAL)
             start = time.perf_counter()
-            train(model, windows, config.training(), progress=False)
+            loss_fn = balanced_loss if getattr(model.config, "n_experts", 0) else sequence_loss
+            train(model, windows, config.training(), progress=False, loss_fn=loss_fn)
             seconds = time.perf_counter() - start
             loss = evaluate(model, sliding_windows(tests, length, special=SPECIAL))["loss"]
             runs.append(dict(variant=name, seed=seed, loss=loss, parameters=count_parameters(model), cache_bytes=bytes_per_token(model),
