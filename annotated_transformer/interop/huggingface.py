@@ -23,6 +23,7 @@ from annotated_transformer.interop.weight_map import (
 from ..models.bert import (BERT, BERTConfig, MaskedLanguageModel,
                                                SentenceClassifier)
 from ..models.gpt import GPT, GPTConfig
+from ..models.llama import LlamaConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..positions import sinusoids
 from ..transformer import StackConfig, Transformer, TransformerConfig
@@ -312,8 +313,9 @@ def check_amount(config:StackConfig, # of ours
                  n_weights:int, # numbers in all tensors
                 ):
     "Raise `ValueError` for a size that these weights cannot have, before it is built."
-    c, rows = config, sum(getattr(config, name, 0)
-                          for name in ('vocab_size', 'n_segments', 'max_len'))
+    tables = 'vocab_size', 'n_segments', 'max_len'
+    if isinstance(config, LlamaConfig): tables = 'vocab_size', # its positions are computed
+    c, rows = config, sum(getattr(config, name, 0) for name in tables)
     if hasattr(c, 'patch_size'):
         rows += c.n_channels*c.patch_size**2 + c.height*c.width//c.patch_size**2
     least = c.n_layers*(4*c.d_model**2 + 2*c.d_model*c.d_ff) + rows*c.d_model

@@ -123,7 +123,7 @@ def llama_conversion(fits=lambda ours: False, # whether a configuration goes to 
         unused=r'\.rotary_emb\.inv_freq$', fits=fits) # tables of older files
 
 LLAMA_CONVERSIONS = { # class of theirs -> how it corresponds to ours
-    'LlamaForCausalLM': llama_conversion(lambda ours: not ours.qkv_bias | ours.qk_norm),
+    'LlamaForCausalLM': llama_conversion(lambda ours: not (ours.qkv_bias or ours.qk_norm)),
     'MistralForCausalLM': llama_conversion(), # the same, under another name
     'Qwen2ForCausalLM': llama_conversion(lambda ours: ours.qkv_bias, qkv_bias=True),
     'Qwen3ForCausalLM': llama_conversion(lambda ours: ours.qk_norm, qk_norm=True),

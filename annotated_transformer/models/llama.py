@@ -37,7 +37,7 @@ class LlamaConfig(Config):
     d_k: int|None = None # width of a query, key or value; None means D/H
     max_len: int = 4096 # positions kept ready; longer texts work, but were not trained
     rope_base: float = 10000.0 # of the rotary positions
-    rope_factor: float = 1.0 # see `stretched_frequencies`; Llama 3.1 has 8
+    rope_factor: float = 1.0 # see `stretched_frequencies`; 1: frequencies as they are
     norm_eps: float = 1e-5 # added to the mean square
     qkv_bias: bool = False # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False # norms of queries and keys, as in Qwen 3
@@ -55,6 +55,13 @@ class LlamaConfig(Config):
                              n_experts=8),
         'llama-3-8b': dict(vocab_size=128256, d_ff=14336, n_kv_heads=8, max_len=8192,
                            rope_base=5e5, bos_id=128000, eos_id=128001),
+        'llama-3.1-8b': dict(vocab_size=128256, d_ff=14336, n_kv_heads=8, max_len=131072,
+                             rope_base=5e5, rope_factor=8.0, bos_id=128000,
+                             eos_id=128001),
+        'llama-3.2-1b': dict(vocab_size=128256, d_model=2048, d_ff=8192, n_kv_heads=8,
+                             n_layers=16, max_len=131072, rope_base=5e5,
+                             rope_factor=32.0, tie_weights=True, bos_id=128000,
+                             eos_id=128001),
         'qwen-2.5-0.5b': dict(vocab_size=151936, d_model=896, d_ff=4864, n_heads=14,
                               n_kv_heads=2, n_layers=24, max_len=32768, rope_base=1e6,
                               norm_eps=1e-6, qkv_bias=True, tie_weights=True,

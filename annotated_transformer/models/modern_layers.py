@@ -5,8 +5,6 @@
 # %% ../../nbs/60_models.modern_layers.ipynb #since-2017-code-2
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,7 +16,7 @@ from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
                                                         records_of, split_heads)
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'share_heads',
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'fold_heads',
            'GroupedQueryAttention', 'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
@@ -64,8 +62,12 @@ def stretched_frequencies(frequencies:Tensor, # of `inv_freq`, radians per posit
                           slow:float=1.0, # rounds in such a text; fewer: slowed down fully
                           fast:float=4.0, # rounds in such a text; more: left as they are
                          ) -> Tensor: # of the same shape
-    "Frequencies for texts that are longer than the first ones. Source: Llama 3.1."
+    """Frequencies for texts that are longer than the first ones. Source: Llama 3.1, its
+    published code."""
     check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
+    check_sizes(trained_length=trained_length)
+    check_numbers(f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast,
+                  slow=slow)
     rounds = trained_length*frequencies/(2*torch.pi)
     kept = ((rounds - slow)/(fast - slow)).clamp(0, 1) # 1: as it is
     return frequencies*(kept + (1 - kept)/factor)
@@ -99,12 +101,20 @@ class GroupedQKVProjection(QKVProjection):
         parts = self.rows(x, rows).split(self.sizes[first:last], dim=-1)
         return tuple(split_heads(part, part.shape[-1]//self.d_k) for part in parts)
 
-# %% ../../nbs/60_models.modern_layers.ipynb #share-heads
-def share_heads(x:Tensor, # B G K Dk, keys or values
-                n_heads:int, # H, a multiple of G
-               ) -> Tensor: # B H K Dk
-    "Give each head the keys or values of its group."
-    return x.repeat_interleave(n_heads // x.shape[1], dim=1)
+# %% ../../nbs/60_models.modern_layers.ipynb #fold-heads
+def fold_heads(query:Tensor, # B H Q Dk
+               mask:Tensor|None, # bool, broadcastable to B H Q K
+               n_kv_heads:int, # G, a divisor of H
+              ) -> tuple[Tensor, Tensor|None]: # B G H/G*Q Dk, and the mask of these rows
+    "The queries of all heads of a group, one below the other, before the group's keys."
+    check_heads(query.shape[1], n_kv_heads)
+    n, n_queries = query.shape[1]//n_kv_heads, query.shape[2]
+    rows = query.unflatten(1, (n_kv_heads, n)).flatten(2, 3)
+    if mask is None or n == 1: return rows, mask
+    if mask.ndim > 2 and mask.shape[-3] > 1: # another mask for each head
+        mask = mask.expand(*mask.shape[:-2], n_queries, mask.shape[-1])
+        return rows, mask.unflatten(-3, (n_kv_heads, n)).flatten(-3, -2)
+    return rows, mask if mask.shape[-2] == 1 else mask.tile(n, 1)
 
 # %% ../../nbs/60_models.modern_layers.ipynb #grouped-attention
 class GroupedQueryAttention(MultiHeadAttention):
@@ -119,7 +129,8 @@ class GroupedQueryAttention(MultiHeadAttention):
                 ):
         super().__init__(d_model, n_heads, d_k, d_k, rotary=rotary)
         self.qkv_proj = GroupedQKVProjection(d_model, n_heads, n_kv_heads, d_k, bias)
-        norm = partial(RMSNorm, self.qkv_proj.d_k, norm_eps) if norm_eps else nn.Identity
+        d_k = self.qkv_proj.d_k
+        def norm(): return nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
         self.query_norm, self.key_norm = norm(), norm()
 
     def forward(self, x:Tensor, # B Q D
@@ -133,12 +144,14 @@ class GroupedQueryAttention(MultiHeadAttention):
         query, key = self.query_norm(query), self.key_norm(key)
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: key, value = cache.update(key, value)
-        key, value = (share_heads(part, query.shape[1]) for part in (key, value)) # B H K Dk
+        rows, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
         records = records_of(self) # none, except inside `record_attention`
-        out, w = attend(query, key, value, mask, 0.0, self.attention_fn,
-                        need_weights or bool(records))
+        out, w = attend(rows, key, value, mask, 0.0, self.attention_fn,
+                        need_weights or bool(records)) # B G H/G*Q Dk, B G H/G*Q K
+        heads = query.shape[:3] # B H Q
+        if w is not None: w = w.reshape(*heads, -1) # B H Q K
         for record in records: record.append(w.detach())
-        out = self.out_proj(merge_heads(out)) # B Q D
+        out = self.out_proj(merge_heads(out.reshape(*heads, -1))) # B Q D
         return (out, w) if need_weights else out
 
 # %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
