@@ -377,11 +377,11 @@ def train(model:nn.Module, # on its device; changed in place, and left in evalua
           progress:bool|None=True, # see `progress_bar`
          ) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
+    if config.patience and not eval_fn: raise argument_error('eval_fn', None, 'a function')
     torch.manual_seed(config.seed + process_rank()) # others fall out in each process
-    runner = spread_model(model) # the model itself, in one process
+    decay, runner = config.ema_decay, spread_model(model) # the model, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
-    average = None
-    if config.ema_decay: average = WeightAverage(runner.parameters(), config.ema_decay)
+    average = WeightAverage(runner.parameters(), decay) if decay else None
     state = TrainingState(model, optimizer, History(), config, runner, average)
     if checkpoints and checkpoints.load(state): spread_weights(model, runner)
     try:

@@ -59,8 +59,14 @@ def at_distance(weights: torch.Tensor, back: int) -> torch.Tensor:
     return weights.diagonal(-back, -2, -1)
 
 
+def blank_before(token: str) -> str:
+    "A token with its blank in front, also where it is behind."
+    return "▁" + token[:-1] if token.endswith("▁") else token
+
+
 def meant(tokens: list) -> tuple[int, int] | None:
     "Where the first such pronoun stands, and the only person before it that it can mean."
+    tokens = [*map(blank_before, tokens)]
     for i, token in enumerate(tokens):
         if token not in PERSONS: continue
         found = [j for j in range(i) if tokens[j] in PERSONS[token]]

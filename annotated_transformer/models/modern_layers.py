@@ -111,6 +111,7 @@ def fold_heads(query:Tensor, # B H Q Dk
     n, n_queries = query.shape[1]//n_kv_heads, query.shape[2]
     rows = query.unflatten(1, (n_kv_heads, n)).flatten(2, 3)
     if mask is None or n == 1: return rows, mask
+    if mask.ndim < 2: raise argument_error('mask', tuple(mask.shape), 'two axes or more')
     if mask.ndim > 2 and mask.shape[-3] > 1: # another mask for each head
         mask = mask.expand(*mask.shape[:-2], n_queries, mask.shape[-1])
         return rows, mask.unflatten(-3, (n_kv_heads, n)).flatten(-3, -2)
