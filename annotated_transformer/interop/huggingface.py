@@ -23,7 +23,6 @@ from annotated_transformer.interop.weight_map import (
 from ..models.bert import (BERT, BERTConfig, MaskedLanguageModel,
                                                SentenceClassifier)
 from ..models.gpt import GPT, GPTConfig
-from ..models.llama import LlamaConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..positions import sinusoids
 from ..transformer import StackConfig, Transformer, TransformerConfig
@@ -311,10 +310,9 @@ def with_originals(weights:dict, # theirs, name -> tensor
 
 def check_amount(config:StackConfig, # of ours
                  n_weights:int, # numbers in all tensors
+                 tables:tuple, # options that say how many rows a table has
                 ):
     "Raise `ValueError` for a size that these weights cannot have, before it is built."
-    tables = 'vocab_size', 'n_segments', 'max_len'
-    if isinstance(config, LlamaConfig): tables = 'vocab_size', # its positions are computed
     c, rows = config, sum(getattr(config, name, 0) for name in tables)
     if hasattr(c, 'patch_size'):
         rows += c.n_channels*c.patch_size**2 + c.height*c.width//c.patch_size**2
@@ -340,7 +338,8 @@ def from_huggingface(
     else: name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
     spec = CONVERSIONS[name]
     config = spec.config(theirs, **options)
-    check_amount(config, sum(tensor.numel() for tensor in weights.values()))
+    n_weights = sum(tensor.numel() for tensor in weights.values())
+    check_amount(config, n_weights, spec.tables)
     tied = spec.tied(config)
     return import_weights(spec.model_class(config), spec.matches(config, theirs),
                           with_originals(weights, tied), tied, spec.unmatched)

@@ -120,7 +120,8 @@ def llama_conversion(fits=lambda ours: False, # whether a configuration goes to 
     return ConversionSpec(
         Llama, partial(llama_config, switches=switches), llama_options,
         lambda ours, theirs: llama_weight_map(ours), tied, unmapped=('d_k',),
-        unused=r'\.rotary_emb\.inv_freq$', fits=fits) # tables of older files
+        unused=r'\.rotary_emb\.inv_freq$', fits=fits, # tables of older files
+        tables=('vocab_size',)) # positions are computed
 
 LLAMA_CONVERSIONS = { # class of theirs -> how it corresponds to ours
     'LlamaForCausalLM': llama_conversion(lambda ours: not (ours.qkv_bias or ours.qk_norm)),

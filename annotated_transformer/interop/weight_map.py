@@ -155,6 +155,7 @@ class ConversionSpec:
     renamed: tuple = () # of (pattern, replacement): from names in files to those in memory
     unused: str = '$^' # pattern of names in files that nothing reads; here, none
     fits: Callable = lambda ours: True # whether our configuration goes to this class
+    tables: tuple = ('vocab_size', 'n_segments', 'max_len') # ours: rows of d_model weights
 
 # %% ../../nbs/84_interop.weight_map.ipynb #require-options
 def require(theirs, # a configuration of Hugging Face
