@@ -67,6 +67,7 @@ class QKVProjection(nn.Linear):
         self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
         self.n_kv_heads = n_heads # of keys and values, which a cache keeps
         self.sizes = [n_heads*d_k, n_heads*d_k, n_heads*d_v]
+        self.heads = n_heads, n_heads, n_heads # of queries, keys and values
 
     def forward(self, x:Tensor, # B Q D
                 memory:Tensor|tuple|None=None, # B K D, or keys and values; None: x itself
@@ -84,7 +85,7 @@ class QKVProjection(nn.Linear):
     def project(self, x, first, last): # by the matrices from `first` up to `last`
         rows = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
         parts = self.rows(x, rows).split(self.sizes[first:last], dim=-1)
-        return tuple(split_heads(part, self.n_heads) for part in parts)
+        return tuple(map(split_heads, parts, self.heads[first:last]))
 
     def rows(self, x, rows): # x times some rows of the packed matrix
         bias = None if self.bias is None else self.bias[rows]

@@ -13,7 +13,7 @@ from ..config import (argument_error, check_numbers, check_sizes,
                                           check_width)
 from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
                                                         attend, head_sizes, merge_heads,
-                                                        records_of, split_heads)
+                                                        records_of)
 
 # %% auto #0
 __all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'fold_heads',
@@ -95,11 +95,7 @@ class GroupedQKVProjection(QKVProjection):
         nn.Linear.__init__(self, d_model, (n_heads + 2*n_kv_heads)*d_k, bias=bias)
         self.n_heads, self.n_kv_heads, self.d_k, self.d_v = n_heads, n_kv_heads, d_k, d_k
         self.sizes = [n_heads*d_k, n_kv_heads*d_k, n_kv_heads*d_k]
-
-    def project(self, x, first, last): # by the matrices from `first` up to `last`
-        rows = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
-        parts = self.rows(x, rows).split(self.sizes[first:last], dim=-1)
-        return tuple(split_heads(part, part.shape[-1]//self.d_k) for part in parts)
+        self.heads = n_heads, n_kv_heads, n_kv_heads
 
 # %% ../../nbs/60_models.modern_layers.ipynb #fold-heads
 def fold_heads(query:Tensor, # B H Q Dk
