@@ -27,7 +27,7 @@ class Hypotheses:
     ids: Tensor # B T or B N T, without BOS; EOS at the end of a finished row, then PAD
     lengths: Tensor # B or B N, tokens with EOS, without PAD
     log_probs: Tensor # B or B N, nats, summed over the row's tokens
-    scores: Tensor # B or B N, what ranked them: the same over the length penalty
+    scores: Tensor # B or B N, what ranked them: `log_probs`, penalised in a beam search
 
     def lists(self, eos_id:int|None=EOS) -> list: # of lists of ids, nested like `lengths`
         "The ids without padding and without the EOS at the end."

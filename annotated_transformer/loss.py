@@ -84,7 +84,7 @@ def cross_entropy(logits:Tensor, # *batch V
     return total / (1 - left_out*theirs/vocab_size)
 
 # %% ../nbs/11_loss.ipynb #least-loss
-def smoothed_loss_floor(vocab_size:int, # V
+def smoothed_loss_floor(vocab_size:int, # V, padding among them
                         smoothing:float, # epsilon, probability
                        ) -> float: # nats per token
     "What a perfect model still pays per token when targets are smoothed: their entropy."
@@ -167,9 +167,9 @@ class ChunkedLoss(torch.autograd.Function):
                 bias:Tensor|None, # V
                 targets:Tensor, # N, ids
                 loss_fn, # (logits, targets) -> scalar, nats, summed
-                rows:int, # whose logits exist at once
+                rows:int, # positions whose logits exist at once
                ) -> Tensor: # scalar, nats, summed over positions
-        "Sum losses and gradients, some rows at a time."
+        "Sum losses and gradients, some positions at a time."
         leaves = [hidden, weight] if bias is None else [hidden, weight, bias]
         # sums of many parts in at least single precision
         sums = [torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
@@ -202,7 +202,7 @@ def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
                           smoothing:float=0.0, # epsilon, probability
                           pad_id:int|None=0, # such positions are free; None: all count
                           bias:Tensor|None=None, # V, of the logits
-                          rows:int=512, # whose logits exist at once
+                          rows:int=512, # positions whose logits exist at once
                          ) -> Tensor: # scalar, nats, summed over positions
     "`cross_entropy(F.linear(hidden, weight, bias), ...)` in little memory, for training."
     check_sizes(rows=rows)
@@ -246,7 +246,7 @@ def evaluation_mode(model:nn.Module): # afterwards each part is in the mode it w
 def score_targets(model:nn.Module, # in evaluation mode
                   batch:Batch, # or a `LabelledBatch`, on the model's device
                   pad_id:int|None, # such targets do not count; None: all do
-                  rows:int|None=None, # whose logits exist at once; None: all
+                  rows:int|None=None, # positions whose logits exist at once; None: all
                  ) -> tuple[float, int]: # summed nats; how many are the most probable
     "Teacher-forced. With `rows`, the model needs `logits`, and `return_hidden`."
     if rows is None: parts = [(model(*batch.inputs), batch.targets)]

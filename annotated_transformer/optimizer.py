@@ -95,8 +95,8 @@ def clip_gradients(parameters:Iterable[nn.Parameter], # whose gradients are chan
 
 # %% ../nbs/12_optimizer.ipynb #weight-average
 class WeightAverage:
-    """A mean of the weights after each step, in which old steps fade. Source: Polyak and
-    Juditsky 1992. Differs: the paper averages its last checkpoints, see chapter 14."""
+    """A mean of the weights after each step, in which old steps fade. Source: after Polyak
+    and Juditsky 1992, whose mean is a plain one. Differs: the paper's, see chapter 14."""
     def __init__(self, parameters:Iterable[nn.Parameter], # that are trained
                  decay:float, # of the mean in a step, a probability; 0: the weights alone
                 ):

@@ -57,9 +57,8 @@ class TrainConfig(Config):
     precision: str = 'auto' # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
     compile: bool = False # translate the model with torch.compile first
     seed: int = 0 # of dropout
-    presets = {'default': {}, 'paper': dict(
-        steps=100_000, lr=(512*4000)**-0.5, warmup_steps=4000, schedule='inverse_sqrt',
-        label_smoothing=0.1)}
+    presets = {'default': {}, 'paper': dict(steps=100_000, lr=(512*4000)**-0.5,
+        warmup_steps=4000, schedule='inverse_sqrt', label_smoothing=0.1)}
 
     def __post_init__(self): check_train_config(self)
 
@@ -359,11 +358,12 @@ def train_steps(state:TrainingState, # as it is at the beginning
         recent.append((step, group, loss, norm))
         due = checkpoints and checkpoints.is_due(step, config.steps)
         stop, save = any_process(stopped, checkpoints and (stopped or due))
-        if save or config.is_due(step, min(config.log_every, CHECKED_STEPS)):
+        looked_at = min(config.log_every, CHECKED_STEPS), config.eval_every
+        if save or any(config.is_due(step, every) for every in looked_at):
             check_finite(recent, config)
         if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
         if not stop: started += state.evaluate(eval_fn, bar, checkpoints)
-        if save: checkpoints.save(state)
+        if save or checkpoints and history.has_stalled(config.patience): checkpoints.save(state)
         bar.update()
         if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one
 

@@ -273,8 +273,8 @@ STAGES = (
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),
     )),
     Stage("translation", "Multi30k in lower case, English to German, three seeds; then what else may matter", tuple(
-        Job(name, translation_run, 6.0, dict(preset="multi30k", source=source, target=target, whitespace_as_suffix=True, **changes),
-            dict(preset="multi30k", whitespace_as_suffix=True, model="tiny", epochs=1, n_average=1, vocab_size=300, n_pairs=200),
+        Job(name, translation_run, 6.0, dict(preset="multi30k", source=source, target=target, **changes),
+            dict(preset="multi30k", model="tiny", epochs=1, n_average=1, vocab_size=300, n_pairs=200),
             needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), data_there=corpus_is_there, last=last)
         for name, source, target, changes, last in (
             *((f"en-de, seed {seed}", "en", "de", dict(lowercase=True, seed=seed), False) for seed in (0, 1, 2)),

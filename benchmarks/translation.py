@@ -1,12 +1,13 @@
 """The translator of chapter 42: one run to its end for each seed.
 
     python benchmarks/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
-    python benchmarks/translation.py --corpus multi30k --source en --target de --data-dir FOLDER
+    python benchmarks/translation.py --corpus multi30k --lowercase --whitespace-as-suffix --pre-norm --data-dir FOLDER
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
 the losses and scores of each epoch, the last step's output scored in every way, by length and by words that training never had,
 and ten translations that a seed has chosen. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
-Multi30k takes hours on two cores. Chapters 42 and 43 read these files.
+Multi30k takes hours on two cores. The options are in the name of the file, so norms stand after the sub-layers and blanks before
+the words unless it is said otherwise. Chapters 42 and 43 read these files.
 """
 
 import random
@@ -18,9 +19,6 @@ from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
     TranslationConfig, plot, run_translation)
 from annotated_transformer.metrics import score_every_way, score_groups
-from annotated_transformer.transformer import TransformerConfig
-
-TransformerConfig.presets["small, pre-norm"] = TransformerConfig.presets["small"] | dict(norm="pre")
 
 
 def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
@@ -59,7 +57,7 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, help="at the most; without it, those of the preset")
     parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
     parser.add_argument("--whitespace-as-suffix", action="store_true", help="a blank ends each word, and begins none")
-    parser.add_argument("--pre-norm", action="store_true", help="norms before the sub-layers, in the model of captions")
+    parser.add_argument("--pre-norm", action="store_true", help="norms before the sub-layers")
     parser.add_argument("--bpe-dropout", type=float, default=0.0, help="probability that a merge is passed over in training")
     parser.add_argument("--r-drop", type=float, default=0.0, help="weight of the disagreement between two passes with other dropout")
     parser.add_argument("--schedule", choices=["linear", "inverse_sqrt"], help="of the rate; without it, that of the preset")
@@ -69,8 +67,9 @@ if __name__ == "__main__":
     kind = "_lower" * options.lowercase + "_suffix" * options.whitespace_as_suffix + "_pre-norm" * options.pre_norm + "_bpe-dropout" * bool(options.bpe_dropout) + "_r-drop" * bool(options.r_drop) + "_untied" * options.untied
     name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
-    changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens, model="small, pre-norm" if options.pre_norm else None)
-    changes = {name: value for name, value in changes.items() if value is not None} | dict(bpe_dropout=options.bpe_dropout, r_drop=options.r_drop, whitespace_as_suffix=options.whitespace_as_suffix)
+    changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens)
+    changes = {name: value for name, value in changes.items() if value is not None} | dict(
+        norm="pre" if options.pre_norm else "post", whitespace_as_suffix=options.whitespace_as_suffix, bpe_dropout=options.bpe_dropout, r_drop=options.r_drop)
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
             options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,

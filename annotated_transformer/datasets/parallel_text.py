@@ -90,10 +90,10 @@ def spell_number(number:int, # from 0 up
     "A number written out. Raises `ImportError` without num2words."
     library = import_extra('num2words', 'numbers are written out by', 'translation')
     check_choice('language', language, sorted(library.CONVERTER_CLASSES))
-    try: return clean_text(library.num2words(number, lang=language))
+    try: words = clean_text(library.num2words(number, lang=language))
     except Exception as error: # languages differ in how they fail
-        raise argument_error('number', number,
-                             f'one that num2words can write in {language}') from error
+        raise argument_error('number', number, f'one that has words in {language}') from error
+    return words.replace('einstausend', 'eintausend') # in German; num2words keeps the s
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #number-pairs
 SMALL_NUMBERS = 1000 # larger ones are composed of those below it

@@ -142,6 +142,7 @@ class TranslationConfig(Config):
     max_length: int|None = None # characters of a side, in files; longer pairs are dropped
     vocab_size: int = 500 # tokens of both languages together, at the most
     model: str = 'tiny' # preset of `TransformerConfig`
+    norm: str = 'post' # see `NORM_ORDERS`
     dropout: float = 0.0 # probability, on sub-layer outputs and embeddings
     bpe_dropout: float = 0.0 # probability that a merge is passed over in training
     tie_weights: bool = True # one matrix for embeddings and output
@@ -161,13 +162,12 @@ class TranslationConfig(Config):
     length_penalty: float = 0.6 # alpha of the search
     seed: int = 0 # of weights, order and dropout
     presets = {'numbers': {}, 'multi30k': dict(
-        corpus='multi30k', vocab_size=10_000, model='small', dropout=0.3, max_tokens=8192,
-        epochs=140, patience=10, lr=5e-3, warmup_steps=2000, schedule='inverse_sqrt',
+        corpus='multi30k', whitespace_as_suffix=True, vocab_size=10_000, model='small',
+        norm='pre', dropout=0.3, max_tokens=4096, epochs=55, lr=5e-3, warmup_steps=2000,
         label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs,
-                    n_average=self.n_average)
+        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average)
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss,
@@ -184,7 +184,7 @@ class TranslationConfig(Config):
         self.transformer(self.vocab_size), self.training(1) # each checks its own part
 
     def transformer(self, vocab_size:int) -> TransformerConfig: # the architecture
-        return TransformerConfig.preset(self.model, vocab_size=vocab_size,
+        return TransformerConfig.preset(self.model, vocab_size=vocab_size, norm=self.norm,
                                         dropout=self.dropout, tie_weights=self.tie_weights)
 
     def loss_fn(self): # what is minimised
