@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -169,7 +168,6 @@ class History:
         with open(path, 'w', newline='', encoding='utf-8') as file:
             writer = csv.DictWriter(file, names)
             writer.writeheader(); writer.writerows(self.rows)
-        return Path(path)
 
 # %% ../nbs/13_training.ipynb #evaluate
 def evaluate(model:nn.Module, # (*inputs) -> logits
@@ -363,7 +361,8 @@ def train_steps(state:TrainingState, # as it is at the beginning
             check_finite(recent, config)
         if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
         if not stop: started += state.evaluate(eval_fn, bar, checkpoints)
-        if save or checkpoints and history.has_stalled(config.patience): checkpoints.save(state)
+        if save or (checkpoints and history.has_stalled(config.patience)):
+            checkpoints.save(state)
         bar.update()
         if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one
 

@@ -1,4 +1,4 @@
-"""What it takes to prepare a corpus: as lists, and streamed as chapter 44 does.
+"""What it takes to prepare a corpus: as lists, and streamed as chapter 45 does.
 
     python benchmarks/large_corpus.py [--pairs 100000,200000,400000]
 

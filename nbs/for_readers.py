@@ -1,7 +1,7 @@
 """What every notebook has for those who read it elsewhere: `python nbs/for_readers.py [colab] [links] [nbs/02_attention.ipynb ...]`.
 
 `colab` puts a first code cell into notebooks, which installs the library when they are opened in Colab; `links` turns each
-"chapter 33" in their text into a link. Without one of the words both are done, without notebooks in all of them. What is
+"chapter 31" in their text into a link. Without one of the words both are done, without notebooks in all of them. What is
 there already stays, so that either can be called at any time; the tests say when it has to be.
 """
 

@@ -534,7 +534,7 @@ def test_pictures_of_several_panels_scroll_on_a_phone_and_fade_where_they_go_on(
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_attention_view_follows_the_theme(browser, address, theme):
-    visit(browser, f"{address}32_inspection.attention_view.html")
+    visit(browser, f"{address}34_inspection.attention_view.html")
     browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
     browser.execute_async_script("setTimeout(arguments[0], 500)")  # colours fade over
     assert_readable(browser, theme == "dark")

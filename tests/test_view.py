@@ -1,4 +1,4 @@
-"""The interactive view of chapter 32, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
+"""The interactive view of chapter 34, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
 
 import re
 

@@ -92,7 +92,7 @@ def spell_number(number:int, # from 0 up
     check_choice('language', language, sorted(library.CONVERTER_CLASSES))
     try: words = clean_text(library.num2words(number, lang=language))
     except Exception as error: # languages differ in how they fail
-        raise argument_error('number', number, f'one that has words in {language}') from error
+        raise argument_error('number', number, f'one with words in {language}') from error
     return words.replace('einstausend', 'eintausend') # in German; num2words keeps the s
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #number-pairs

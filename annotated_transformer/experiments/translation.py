@@ -167,7 +167,7 @@ class TranslationConfig(Config):
         label_smoothing=0.1, chunked_loss=True, n_average=10)}
 
     def __post_init__(self):
-        check_sizes(max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average)
+        check_sizes(**{n: getattr(self, n) for n in ('max_tokens', 'epochs', 'n_average')})
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(lowercase=self.lowercase, chunked_loss=self.chunked_loss,
