@@ -64,6 +64,7 @@ LLAMA_LAYER = (('attention_norm', 'input_layernorm'), # ours, theirs
 LLAMA_NAMES = dict(vocab_size='vocab_size', d_model='hidden_size',
                    d_ff='intermediate_size', n_heads='num_attention_heads',
                    n_kv_heads='num_key_value_heads', n_layers='num_hidden_layers',
+                   window='sliding_window',
                    max_len='max_position_embeddings', norm_eps='rms_norm_eps',
                    tie_weights='tie_word_embeddings', pad_id='pad_token_id',
                    bos_id='bos_token_id', eos_id='eos_token_id')
@@ -87,7 +88,7 @@ def llama_config(theirs, # a configuration of a Llama, Mistral, Qwen2 or Qwen3
                 ) -> LlamaConfig:
     "Sizes and kinds of a Llama. Raises `ValueError` for what ours cannot be."
     require(theirs, hidden_act='silu', mlp_bias=False, attention_bias=False,
-            attention_dropout=0.0, sliding_window=None)
+            attention_dropout=0.0)
     found = {ours: getattr(theirs, name, None) for ours, name in LLAMA_NAMES.items()}
     for name in ('pad_id', 'bos_id', 'eos_id'):
         if isinstance(found[name], list) and options.get(name) in found[name]:
@@ -95,6 +96,9 @@ def llama_config(theirs, # a configuration of a Llama, Mistral, Qwen2 or Qwen3
         elif not isinstance(found[name], (int, type(None))):
             raise argument_error(LLAMA_NAMES[name], found[name],
                                  f'one id; say which by {name}=')
+    kinds = {*(getattr(theirs, 'layer_types', None) or ['sliding_attention'])}
+    if found['window'] and kinds != {'sliding_attention'}:
+        raise argument_error('layer_types', sorted(kinds), 'a window in all layers or none')
     d_k, rope = getattr(theirs, 'head_dim', None), theirs.rope_parameters
     found['d_k'] = None if d_k == found['d_model']//found['n_heads'] else d_k
     return with_options(LlamaConfig, {**found, **switches, 'rope_factor': rope_factor(rope),
@@ -108,7 +112,7 @@ def llama_options(ours:LlamaConfig # to be told in their words
     if ours.rope_factor != 1:
         rope |= dict(STRETCHED, rope_type='llama3', factor=ours.rope_factor)
     d_k = ours.d_k or ours.d_model//ours.n_heads
-    return {**found, 'head_dim': d_k, 'rope_parameters': rope, 'sliding_window': None}
+    return {**found, 'head_dim': d_k, 'rope_parameters': rope}
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-conversions
 def llama_conversion(fits=lambda ours: False, # whether a configuration goes to this class
@@ -124,8 +128,10 @@ def llama_conversion(fits=lambda ours: False, # whether a configuration goes to 
         tables=('vocab_size',)) # positions are computed
 
 LLAMA_CONVERSIONS = { # class of theirs -> how it corresponds to ours
-    'LlamaForCausalLM': llama_conversion(lambda ours: not (ours.qkv_bias or ours.qk_norm)),
-    'MistralForCausalLM': llama_conversion(), # the same, under another name
+    'LlamaForCausalLM': llama_conversion(
+        lambda ours: not (ours.qkv_bias or ours.qk_norm or ours.window), window=None),
+    'MistralForCausalLM': llama_conversion( # the same, perhaps with a window
+        lambda ours: ours.window and not (ours.qkv_bias or ours.qk_norm)),
     'Qwen2ForCausalLM': llama_conversion(lambda ours: ours.qkv_bias, qkv_bias=True),
     'Qwen3ForCausalLM': llama_conversion(lambda ours: ours.qk_norm, qk_norm=True),
 }

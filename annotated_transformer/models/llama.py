@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from ..config import (
@@ -14,8 +15,9 @@ from ..config import (
 from ..embeddings import TokenEmbedding
 from .gpt import DecoderOnly
 from .mixture_of_experts import MixtureOfExperts, check_experts
-from .modern_layers import (
-    GroupedQueryAttention, RMSNorm, SwiGLU, check_heads, stretched_frequencies)
+from annotated_transformer.models.modern_layers import (
+    GroupedQueryAttention, RMSNorm, SwiGLU, check_heads, sliding_window_mask,
+    stretched_frequencies)
 from ..multi_head_attention import KVCache, head_sizes
 from ..positions import InputEmbedding, RotaryEmbedding, inv_freq
 from ..transformer import Encoder, init_weights
@@ -41,6 +43,7 @@ class LlamaConfig(Config):
     norm_eps: float = 1e-5 # added to the mean square
     qkv_bias: bool = False # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False # norms of queries and keys, as in Qwen 3
+    window: int|None = None # tokens that one attends to at the most; None: all before it
     n_experts: int = 0 # feed-forward networks to choose from; 0: one, for all tokens
     n_active: int = 2 # experts for each token, where there are some
     tie_weights: bool = False # the embedding makes the logits, too
@@ -86,6 +89,7 @@ def check_llama_config(config:LlamaConfig, # to be checked
     check_heads(c.n_heads, c.n_kv_heads)
     if d_k % 2: raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
     if c.n_experts != 0: check_experts(c.n_experts, c.n_active)
+    if c.window is not None: check_sizes(window=c.window)
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
@@ -109,15 +113,21 @@ class LlamaLayer(nn.Module):
         self.feed_forward_norm = RMSNorm(c.d_model, c.norm_eps)
         self.feed_forward = (MixtureOfExperts(c.d_model, c.d_ff, c.n_experts, c.n_active)
                              if c.n_experts else SwiGLU(c.d_model, c.d_ff))
+        self.window = c.window
 
     def forward(self, x:Tensor, # B L D
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B L D
+        if self.window: mask = self.last_keys(mask, cache)
         h = self.attention_norm(x)
         x = x + self.self_attention(h, None, mask, positions, cache)
         return x + self.feed_forward(self.feed_forward_norm(x))
+
+    def last_keys(self, mask, cache): # no mask: one token, which may attend to all so far
+        if mask is None: mask = cache.key.new_ones(1, cache.length + 1, dtype=torch.bool)
+        return sliding_window_mask(mask, self.window)
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model
 class Llama(DecoderOnly):

@@ -152,12 +152,10 @@ class GroupedQueryAttention(MultiHeadAttention):
         return (out, w) if need_weights else out
 
 # %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
-def sliding_window_mask(length:int, # T
-                        window:int, # tokens that one may attend to, itself among them
-                        device=None, # of the mask
-                       ) -> Tensor: # T T, bool, True = may attend
-    "A causal mask that reaches back so far and no further. Source: Beltagy et al. 2020."
-    check_sizes(length=length, window=window)
-    positions = torch.arange(length, device=device)
-    distance = positions[:, None] - positions # of query and key
-    return (0 <= distance) & (distance < window)
+def sliding_window_mask(mask:Tensor, # *batch Q K, bool, causal; True = may attend
+                        window:int, # keys at the most, the query's own among them
+                       ) -> Tensor: # *batch Q K
+    "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
+    check_sizes(window=window)
+    from_here = mask.flip(-1).cumsum(-1).flip(-1) # how many of them, up to the last one
+    return mask & (from_here <= window)
