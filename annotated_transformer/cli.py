@@ -87,8 +87,9 @@ OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_p
 
 def option_error(error:Exception, # from the library
                  kept:list=(), # lines that say what is left of a run
-                ) -> typer.BadParameter: # to be raised; exit status 2, no traceback
+                ) -> Exception: # to be raised: a `BadParameter`, with exit status 2
     "The error as the command says it: with the option in place of the argument's name."
+    if isinstance(error, BrokenPipeError): return error # `| head` has read enough
     name, got, rest = str(error).partition(': got ')
     return typer.BadParameter('\n'.join([f'{OPTIONS.get(name, name)}{got}{rest}', *kept]))
 
@@ -116,9 +117,8 @@ def explain_failures(folder:Path, # of the result
     except (Interrupted, Stopped) as stop:
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, other)
     except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
-    except ConnectionError as error: # said by all that are left
-        say_how_to_go_on(folder, f'failed: {error}', 1)
     except (OSError, NotFinite, MemoryError) as error:
+        other = other and not isinstance(error, ConnectionError) # all that are left say it
         say_how_to_go_on(folder, f'failed: {error}', 1, other)
 
 # %% ../nbs/93_cli.ipynb #run-experiment

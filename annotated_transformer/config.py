@@ -73,8 +73,8 @@ def check_choice(name:str, # what is being chosen
                  choices, # the valid words, in the order in which to list them
                 ):
     "Refuse a word that is not among `choices`, and suggest the nearest one."
-    if given in choices: return
-    nearest = get_close_matches(str(given), list(choices), n=1)
+    if any(given == choice for choice in choices): return # also what has no hash
+    nearest = get_close_matches(given, list(choices), n=1) if isinstance(given, str) else []
     hint = f'; did you mean {nearest[0]!r}?' if nearest else ''
     raise argument_error(name, given, f'one of {", ".join(map(repr, choices))}{hint}')
 
@@ -93,7 +93,9 @@ def check_width(name:str, # the argument
 def available_memory(device='cpu', # torch.device or its name
                     ) -> int: # bytes; 2**62 where nothing is known
     "Memory that tensors on a device can still take."
-    if limit := os.environ.get('ANNOTATED_TRANSFORMER_MEMORY'): return int(limit)
+    if limit := os.environ.get('ANNOTATED_TRANSFORMER_MEMORY'):
+        if limit.isdecimal(): return int(limit)
+        raise argument_error('ANNOTATED_TRANSFORMER_MEMORY', limit, 'a number of bytes')
     device_type = str(device).partition(':')[0]
     if device_type == 'cuda':
         import torch # only here: this module loads without it
@@ -117,7 +119,7 @@ def format_bytes(n:int, # bytes
                 ) -> str: # with a decimal unit
     "A number of bytes, rounded."
     for unit in ('bytes', 'kB', 'MB', 'GB', 'TB', 'PB'):
-        if n < 1000: return f'{n:.3g} {unit}'
+        if n < 999.5: return f'{n:.3g} {unit}'
         n = n / 1000 if n < 10**300 else 10**297
     return f'{n:.3g} EB'
 

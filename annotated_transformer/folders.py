@@ -24,7 +24,8 @@ from .config import argument_error
 
 # %% auto #0
 __all__ = ['MANIFEST', 'sha256', 'describe_files', 'read_manifest', 'check_files', 'foreign_files', 'check_replaceable', 'flush',
-           'put_in_place', 'write_folder', 'remove_unfinished', 'settle', 'read_folder', 'lock_folder', 'fetch_file']
+           'put_in_place', 'finish_replacing', 'replaced_folders', 'write_folder', 'remove_unfinished', 'settle',
+           'read_folder', 'lock_folder', 'fetch_file']
 
 # %% ../nbs/94_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -54,7 +55,9 @@ def read_manifest(folder, # written by `write_folder`
                                 'wrote has one')
     try:
         manifest = json.loads(path.read_text(encoding='utf-8'))
-        for entry in manifest['files'].values(): int(entry['size']), str(entry['sha256'])
+        for entry in manifest['files'].values():
+            if type(entry['size']) is not int: raise ValueError(f'size {entry["size"]!r}')
+            str(entry['sha256'])
         return manifest
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f'{path} is damaged: {error!r}') from error
@@ -78,20 +81,20 @@ def check_files(folder, # written by `write_folder`
 
 # %% ../nbs/94_folders.ipynb #check-replaceable
 def foreign_files(folder:Path, # there, or not
-                 ) -> list: # names in it that this library did not write
-    "What is not in the folder's manifest; all, where there is no manifest."
-    try: names = [entry.name for entry in folder.iterdir()]
-    except FileNotFoundError: return [] # or just being replaced
-    try: known = {name.partition('/')[0] for name in read_manifest(folder)['files']}
+                 ) -> list: # paths in it that this library did not write
+    "Files that are not in the folder's manifest; all, where there is no manifest."
+    try: paths = [path for path in folder.rglob('*')
+                  if path.is_symlink() or not path.is_dir()]
+    except FileNotFoundError: return [] # just being replaced
+    try: known = {MANIFEST, *read_manifest(folder)['files']}
     except (FileNotFoundError, ValueError): known = set()
-    else: known.add(MANIFEST)
-    return sorted(name for name in names if name not in known)
+    return sorted({path.relative_to(folder).as_posix() for path in paths} - known)
 
 def check_replaceable(folder, # that is to be written
                       overwrite:bool=False, # whatever it holds
-                     ) -> Path: # absolute
+                     ) -> Path: # absolute, and where a link leads
     "Raise `ValueError` unless the folder may be replaced."
-    given, folder = folder, Path(os.path.abspath(folder))
+    given, folder = folder, Path(os.path.realpath(folder))
     if not str(given) or folder in (Path.cwd(), *Path.cwd().parents):
         raise argument_error('folder', str(given), 'one inside the current folder, or '
                              'elsewhere: this one cannot be replaced')
@@ -110,16 +113,17 @@ def flush(path:Path): # a file or a folder
     try: handle = os.open(path, os.O_RDONLY)
     except OSError: return # Windows opens no folders
     try: os.fsync(handle)
-    except OSError: pass # some file systems cannot
+    except OSError as error: # some file systems cannot; a full or broken disk is told
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EROFS): raise
     finally: os.close(handle)
 
 def put_in_place(new:Path, # a whole folder
                  folder:Path, # whose place it takes
                 ):
     "Rename `new` to `folder`; keep what a folder that was there held beside our files."
-    kept, replaced = foreign_files(folder), []
+    replaced = []
     for _ in range(100):
-        old = folder.with_name(f'.{folder.name}.old-{uuid.uuid4().hex[:8]}')
+        old = folder.with_name(f'.{folder.name}.old-{time.time_ns()}-{uuid.uuid4().hex}')
         try:
             if folder.exists():
                 os.rename(folder, old)
@@ -133,11 +137,23 @@ def put_in_place(new:Path, # a whole folder
             raise argument_error('folder', str(folder), 'one that can be renamed '
                                  f'({error.strerror}); try one inside it') from error
     else: raise OSError(f'{folder} is replaced again and again by others')
-    for old in replaced:
-        for name in kept:
-            if (old/name).exists() and not (folder/name).exists():
+    finish_replacing(folder)
+
+def finish_replacing(folder:Path # there, perhaps with old ones that were renamed
+                    ):
+    "Take what is not ours out of the folders that were replaced, and remove them."
+    for old in replaced_folders(folder):
+        try:
+            for name in foreign_files(old):
+                if (folder/name).exists(): continue
+                (folder/name).parent.mkdir(parents=True, exist_ok=True)
                 os.rename(old/name, folder/name)
+        except OSError: continue # it stays, with what could not be moved
         shutil.rmtree(old, ignore_errors=True)
+
+def replaced_folders(folder:Path) -> list: # the oldest first
+    "The folders that were renamed out of the way, and not removed yet."
+    return sorted(folder.parent.glob(f'.{escape(folder.name)}.old-*'))
 
 @contextmanager
 def write_folder(folder, # that is to be written, or replaced as a whole
@@ -147,6 +163,9 @@ def write_folder(folder, # that is to be written, or replaced as a whole
     folder = check_replaceable(folder, overwrite)
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(folder)
+    if replaced_folders(folder): # a process was killed while it replaced
+        settle(folder)
+        finish_replacing(folder)
     new = folder.with_name(f'.{folder.name}.new-{socket.gethostname()}-{os.getpid()}-'
                            f'{uuid.uuid4().hex[:8]}')
     new.mkdir()
@@ -177,7 +196,7 @@ def settle(folder, # that should be there
     folder = Path(folder)
     for _ in range(20):
         if folder.exists(): return folder
-        left = sorted(folder.parent.glob(f'.{escape(folder.name)}.old-*'))
+        left = replaced_folders(folder)
         if not left: break
         time.sleep(.02)
     else:
@@ -214,7 +233,7 @@ def lock_folder(folder # to be written, now and later
                ) -> Iterator[None]:
     "Nobody else may lock the folder during the block. Raises `ValueError` if somebody has."
     from filelock import FileLock, Timeout # torch brings it; here, as it is rarely needed
-    folder = Path(os.path.abspath(folder))
+    folder = Path(os.path.realpath(folder))
     try: folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise argument_error('folder', str(folder), 'a folder that can be made '

@@ -65,8 +65,8 @@ class TrainConfig(Config):
         return self.lr * SCHEDULES[self.schedule](step, min(self.warmup_steps, self.steps),
                                                   self.steps)
 
-    def is_due(self, step:int, every:int) -> bool: # once in `every` steps, and at the end
-        return step == self.steps or every > 0 and step % every == 0
+    def is_due(self, step:int, *every:int) -> bool: # once in so many steps, and at the end
+        return step == self.steps or any(n > 0 and step % n == 0 for n in every)
 
 # %% ../nbs/13_training.ipynb #check-train-config
 def check_train_config(config:TrainConfig, # to be checked
@@ -356,8 +356,7 @@ def train_steps(state:TrainingState, # as it is at the beginning
         recent.append((step, group, loss, norm))
         due = checkpoints and checkpoints.is_due(step, config.steps)
         stop, save = any_process(stopped, checkpoints and (stopped or due))
-        looked_at = min(config.log_every, CHECKED_STEPS), config.eval_every
-        if save or any(config.is_due(step, every) for every in looked_at):
+        if save or config.is_due(step, CHECKED_STEPS, config.log_every, config.eval_every):
             check_finite(recent, config)
         if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
         if not stop: started += state.evaluate(eval_fn, bar, checkpoints)

@@ -84,20 +84,20 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     ratios = {f"{mine} / {other}": median[other] / median[mine] for mine in sides if mine.startswith("ours") for other in median if not other.startswith("ours")}
     return dict(
         length=length, batch=batch, beam=beam, rounds=rounds, seed=SEED,
-        bytes_per_step={name: step_bytes(models["ours"], batch * beam, length) // (1 + ("bf16" in name)) for name in sides},
+        bytes_per_step={name: step_bytes(models["ours"], batch, beam, length) // (1 + ("bf16" in name)) for name in sides},
         tokens_per_second={name: rounded(batch * length / s) for name, s in median.items()},
         spread={name: [rounded(batch * length / s) for s in (max(values), min(values))] for name, values in times.items()},
         ratios={name: rounded(ratio) for name, ratio in ratios.items()},
     )
 
 
-def step_bytes(model, n_rows: int, length: int) -> int:
-    "What a cached float32 step has to read at least: decoder and output matrix once, keys and values of each row."
+def step_bytes(model, batch: int, beam: int, length: int) -> int:
+    "What a cached float32 step has to read at least: decoder and output matrix once, the source's keys and values, those of each hypothesis."
     config = model.config
     computed_once = 2 * config.n_layers * config.d_model**2 # the matrices for the memory's keys and values
     weights = sum(p.numel() for p in model.decoder.parameters()) - computed_once + config.vocab_size * config.d_model
-    keys_and_values = 2 * config.n_layers * config.d_model * (length // 2 + SOURCE_LENGTH) # in the middle of an answer
-    return 4 * (weights + n_rows * keys_and_values)
+    of_a_token = 2 * config.n_layers * config.d_model # key and value in each layer
+    return 4 * (weights + batch * (SOURCE_LENGTH + beam * length // 2) * of_a_token) # in the middle of an answer
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
     python benchmarks/dropout.py [--rounds 9]
 
 Forward and backward on tensors as they occur in three models, beside a product with a mask that is there already; then training steps of two models
-on sentences of similar length, with either. All take turns. Writes results/dropout_cpu.json, which chapter 74 shows. On a GPU both are the same.
+on sentences of similar length, with either. All take turns. Writes results/dropout_cpu.json, which chapter 70 shows. On a GPU both are the same.
 """
 import statistics
 from functools import partial

@@ -5,7 +5,7 @@
 Sentences of random words, as long as those of Multi30k, and a model of its size; on a GPU, the paper's base model
 and 8,000 tokens a step, since the plainest step holds many tables. On
 each rung the best so far and the same with one change take turns on the same sentences, each with a model and an optimizer of its own. A change
-that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 73 shows.
+that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 72 shows.
 """
 import random
 import statistics

@@ -46,6 +46,7 @@ def from_pretrained(source, # a folder, or a name on the Hub such as 'someone/tr
     options |= dict(model=getattr(model_class, '__name__', None), format=FORMAT)
     try:
         config = read_config(json.dumps(options), model_class)
-        return build_from(config, model_class, load_file(folder/WEIGHTS)).to(device)
+        model = build_from(config, model_class, load_file(folder/WEIGHTS))
     except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
+    return model.to(device)

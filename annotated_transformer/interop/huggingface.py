@@ -259,11 +259,12 @@ def hugging_face(): # the package
 def read_hf_folder(folder:Path, # of one of their models
                   ) -> tuple: # name of the class, configuration of theirs, name -> tensor
     "What a folder holds. Raises `ValueError` for whatever cannot be read."
+    transformers = hugging_face()
     try:
         options = json.loads((folder/'config.json').read_text(encoding='utf-8'))
         name, *_ = options.get('architectures') or ['nothing']
         check_choice('architecture', name, CONVERSIONS)
-        config_class = getattr(hugging_face(), name).config_class
+        config_class = getattr(transformers, name).config_class
         for option, wanted in {'model_type': config_class.model_type, 'num_labels': None,
                                'quantization_config': None, # id2label has the classes
                                'transformers_weights': None}.items():
@@ -276,7 +277,8 @@ def read_hf_folder(folder:Path, # of one of their models
     except Exception as error: # their classes raise whatever they stumble over
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
-MODEL_FILES = 'config.json', 'model.safetensors*', 'model-*-of-*.safetensors'
+MODEL_FILES = ('config.json', 'adapter_config.json', 'model.safetensors*',
+               'model-*-of-*.safetensors')
 
 def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
                  files:Iterable=MODEL_FILES, # patterns of what is fetched
@@ -363,4 +365,5 @@ def to_huggingface(model:nn.Module, # one of ours
         if option not in spec.unmapped and value != back[option]:
             raise argument_error(option, value, f'{back[option]!r}, as {name} has it')
     return export_weights(model, spec.matches(model.config, said),
-                          theirs(said, **dict(spec.init_kwargs)), spec.tied(model.config))
+                          theirs(said, **dict(spec.init_kwargs)), spec.tied(model.config),
+                          spec.unmatched)

@@ -58,7 +58,7 @@ def check_class(name:str, # where it is
                 expected:type, # what PyTorch puts there
                ):
     "Raise `ValueError` for any other module, which may compute something else."
-    if not isinstance(module, expected) or type(module).forward is not expected.forward:
+    if type(module) is not expected: # a subclass may have other methods inside
         raise argument_error(name, type(module).__name__, f'nn.{expected.__name__}')
 
 def layer_options(layer:nn.Module, # of PyTorch's
@@ -72,6 +72,8 @@ def layer_options(layer:nn.Module, # of PyTorch's
     yield name, 'norm', 'pre' if layer.norm_first else 'post'
     for child, part in layer.named_children():
         where, family = f'{name}.{child}', child.rstrip('123')
+        if family not in PART_CLASSES:
+            raise argument_error(where, type(part).__name__, 'no further part')
         check_class(where, part, PART_CLASSES[family])
         for option, attribute in PART_OPTIONS.get(child, PART_OPTIONS.get(family, ())):
             yield where, option, getattr(part, attribute)
@@ -142,7 +144,8 @@ def to_torch(model:nn.Module, # a `Transformer`
             matches += map_norm(f'{side}.final_norm', f'{side}.norm')
         else: getattr(theirs, side).norm = None
     own = dict(model.named_parameters())
-    absent = {name: None for match in matches if match.ours not in own
-              for name in match.theirs}
-    return export_weights(model, [match for match in matches if match.ours in own], theirs,
-                          absent)
+    absent = [match for match in matches # biases, which stay zero there
+              if match.ours not in own and match.ours.endswith('bias')]
+    return export_weights(model, [m for m in matches if m not in absent], theirs,
+                          {name: None for m in absent for name in m.theirs},
+                          unmatched=('src_embed', 'tgt_embed', 'output'))

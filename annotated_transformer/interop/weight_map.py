@@ -126,15 +126,23 @@ def export_weights(
     matches:list, # of `WeightMap`
     theirs:nn.Module, # changed in place
     tied:dict|None=None, # names of theirs that follow others, or stay as they are
+    unmatched:tuple=(), # prefixes of names of ours that they do not have
 ) -> nn.Module: # theirs, in evaluation mode
     """Copy all weights the other way. Raises one `ValueError` with all names that do not
     fit."""
-    own, state, written = dict(model.named_parameters()), theirs.state_dict(), {}
-    for match in matches: written |= match.written(own[match.ours].detach())
+    own = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
+    known = {match.ours for match in matches}
+    theirs.to(next(iter(own.values())).dtype) # nothing is rounded
+    state, written = theirs.state_dict(), {}
+    for match in matches:
+        if match.ours in own: written |= match.written(own[match.ours])
     shapes = [f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
               for name, tensor in written.items()
               if name in state and tensor.shape != state[name].shape]
     check_weights({'missing': sorted(state.keys() - written.keys() - set(tied or ())),
+                   'missing (ours)': sorted(known - own.keys()),
+                   'left over (ours)': sorted(name for name in own.keys() - known
+                                              if not name.startswith(unmatched)),
                    'left over': sorted(written.keys() - state.keys()),
                    'of another shape': shapes})
     theirs.load_state_dict(written, strict=False)
