@@ -136,3 +136,10 @@ class Results:
     def save(self, **content) -> Path:
         write_json(self.path, dict(origin=self.origin, **content))
         return self.path
+
+    def save_seeds(self, runs: list[dict]) -> Path:
+        "Runs with a `seed` each; those of other seeds, which the file has from other days or machines, stay. Each says where it comes from."
+        before = json.loads(self.path.read_text()) if self.path.is_file() else dict(origin=None, runs=[])
+        seeds = {run["seed"] for run in runs}
+        others = [dict(origin=before["origin"]) | run for run in before["runs"] if run["seed"] not in seeds]
+        return self.save(runs=sorted([dict(origin=self.origin) | run for run in runs] + others, key=lambda run: run["seed"]))

@@ -5,7 +5,7 @@
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
 the losses and scores of each epoch, the last step's output scored in every way, by length and by words that training never had,
-and ten translations that a seed has chosen. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
+and ten translations that a seed has chosen. Seeds that the file has from other calls stay in it, each run with its own origin. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
 Multi30k takes hours on two cores. The options are in the name of the file, so norms stand after the sub-layers and blanks before
 the words unless it is said otherwise. Chapters 42 and 43 read these files.
 """
@@ -81,4 +81,4 @@ if __name__ == "__main__":
         print(f"seed {seed}: {result.summary}", flush=True)
         for step, scores in runs[-1]["steps_of_search"].items():
             print(f"  {step:24}", {k: v for k, v in scores.items() if "signature" not in k}, flush=True)
-        print("written to", results.save(runs=runs), flush=True)
+        print("written to", results.save_seeds(runs), flush=True)

@@ -266,3 +266,16 @@ def test_stored_results_name_a_clean_commit():
         for origin in filter(None, origins):
             assert not origin.get("rehearsal"), path.name
             assert re.fullmatch(r"[0-9a-f]{7,40}", origin["commit"]), f"{path.name}: {origin['commit']}"
+
+
+def test_runs_of_other_seeds_stay_in_a_file_and_say_where_they_come_from(tmp_path):
+    results = machine.Results("seeds", argparse.Namespace(out=tmp_path, device="cpu", commit=None, dirty=True))
+    results.origin = dict(device="one")
+    results.save(runs=[dict(seed=0, bleu=1.0), dict(seed=2, bleu=2.0)])  # as older files have them
+    results.origin = dict(device="another")
+    found = json.loads(results.save_seeds([dict(seed=2, bleu=3.0), dict(seed=1, bleu=4.0)]).read_text())
+    assert [(run["seed"], run["bleu"], run["origin"]["device"]) for run in found["runs"]] == [
+        (0, 1.0, "one"), (1, 4.0, "another"), (2, 3.0, "another")]
+    results.origin = dict(device="a third")
+    again = json.loads(results.save_seeds([dict(seed=1, bleu=5.0)]).read_text())["runs"]
+    assert [run["origin"]["device"] for run in again] == ["one", "a third", "another"]
