@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -24,8 +25,8 @@ from .config import argument_error
 
 # %% auto #0
 __all__ = ['MANIFEST', 'sha256', 'describe_files', 'read_manifest', 'check_files', 'foreign_files', 'check_replaceable', 'flush',
-           'put_in_place', 'finish_replacing', 'replaced_folders', 'write_folder', 'remove_unfinished', 'settle',
-           'read_folder', 'lock_folder', 'fetch_file']
+           'put_in_place', 'finish_replacing', 'replaced_folders', 'unfinished_name', 'write_folder',
+           'remove_unfinished', 'settle', 'read_folder', 'lock_folder', 'fetch_file']
 
 # %% ../nbs/94_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -41,7 +42,7 @@ def sha256(path, # of a file
 def describe_files(folder:Path, # with files in it, at any depth
                   ) -> dict: # path inside the folder -> size in bytes and SHA-256
     "What a manifest says of every file."
-    paths = sorted(p for p in folder.rglob('*') if p.is_file() and p.name != MANIFEST)
+    paths = sorted(p for p in folder.rglob('*') if p.is_file() and p != folder/MANIFEST)
     return {p.relative_to(folder).as_posix(): dict(size=p.stat().st_size, sha256=sha256(p))
             for p in paths}
 
@@ -101,6 +102,8 @@ def check_replaceable(folder, # that is to be written
     if folder.exists() and not folder.is_dir():
         raise argument_error('folder', str(given), 'a folder; this is a file')
     foreign = foreign_files(folder)
+    if foreign and not overwrite: # or is it just being replaced?
+        foreign = [name for name in foreign_files(folder) if name in foreign]
     if foreign and not overwrite:
         shown = ', '.join(foreign[:3]) + (', ...' if len(foreign) > 3 else '')
         raise argument_error('folder', str(given), 'a new folder, or one that this library '
@@ -142,18 +145,30 @@ def put_in_place(new:Path, # a whole folder
 def finish_replacing(folder:Path # there, perhaps with old ones that were renamed
                     ):
     "Take what is not ours out of the folders that were replaced, and remove them."
-    for old in replaced_folders(folder):
+    replaced = replaced_folders(folder)
+    if not (folder/MANIFEST).is_file(): return # somebody is between two renamings
+    for old in reversed(replaced): # of files of one name, the newest stays
+        gone = unfinished_name(folder) # half removed, nothing of it is anybody's
         try:
             for name in foreign_files(old):
                 if (folder/name).exists(): continue
-                (folder/name).parent.mkdir(parents=True, exist_ok=True)
+                for parent in reversed(Path(name).parents[:-1]):
+                    (folder/parent).mkdir(exist_ok=True)
                 os.rename(old/name, folder/name)
+            os.rename(old, gone)
         except OSError: continue # it stays, with what could not be moved
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(gone, ignore_errors=True)
 
 def replaced_folders(folder:Path) -> list: # the oldest first
     "The folders that were renamed out of the way, and not removed yet."
-    return sorted(folder.parent.glob(f'.{escape(folder.name)}.old-*'))
+    name = re.compile(rf'\.{re.escape(folder.name)}\.old-\d+-[0-9a-f]{{32}}')
+    return sorted(path for path in folder.parent.glob(f'.{escape(folder.name)}.old-*')
+                  if name.fullmatch(path.name))
+
+def unfinished_name(folder:Path) -> Path: # beside it
+    "A name that nobody reads; what bears it is removed when this process is gone."
+    return folder.with_name(f'.{folder.name}.new-{socket.gethostname()}-{os.getpid()}-'
+                            f'{uuid.uuid4().hex[:8]}')
 
 @contextmanager
 def write_folder(folder, # that is to be written, or replaced as a whole
@@ -166,8 +181,7 @@ def write_folder(folder, # that is to be written, or replaced as a whole
     if replaced_folders(folder): # a process was killed while it replaced
         settle(folder)
         finish_replacing(folder)
-    new = folder.with_name(f'.{folder.name}.new-{socket.gethostname()}-{os.getpid()}-'
-                           f'{uuid.uuid4().hex[:8]}')
+    new = unfinished_name(folder)
     new.mkdir()
     try:
         yield new
@@ -193,14 +207,14 @@ def remove_unfinished(folder:Path # whose unfinished successors are to go
 def settle(folder, # that should be there
           ) -> Path: # the same
     "Wait for a folder that is being replaced; put back one whose replacing was cut off."
-    folder = Path(folder)
+    folder, place = Path(folder), Path(os.path.realpath(folder)) # where a link leads
     for _ in range(20):
         if folder.exists(): return folder
-        left = replaced_folders(folder)
+        left = replaced_folders(place)
         if not left: break
         time.sleep(.02)
     else:
-        try: os.rename(left[-1], folder)
+        try: os.rename(left[-1], place)
         except OSError: pass # somebody else was faster
     if folder.exists(): return folder
     raise FileNotFoundError(f'{folder} is missing: there is no such folder')

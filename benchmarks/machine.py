@@ -138,8 +138,9 @@ class Results:
         return self.path
 
     def save_seeds(self, runs: list[dict]) -> Path:
-        "Runs with a `seed` each; those of other seeds, which the file has from other days or machines, stay. Each says where it comes from."
+        "Runs with a `seed` each; those of other seeds and the same configuration, which the file has from other days or machines, stay. Each says where it comes from."
         before = json.loads(self.path.read_text()) if self.path.is_file() else dict(origin=None, runs=[])
+        def recipe(run: dict) -> dict: return run.get("config", {}) | dict(seed=None)
         seeds = {run["seed"] for run in runs}
-        others = [dict(origin=before["origin"]) | run for run in before["runs"] if run["seed"] not in seeds]
+        others = [dict(origin=before["origin"]) | run for run in before["runs"] if run["seed"] not in seeds and recipe(run) == recipe(runs[0])]
         return self.save(runs=sorted([dict(origin=self.origin) | run for run in runs] + others, key=lambda run: run["seed"]))

@@ -279,3 +279,5 @@ def test_runs_of_other_seeds_stay_in_a_file_and_say_where_they_come_from(tmp_pat
     results.origin = dict(device="a third")
     again = json.loads(results.save_seeds([dict(seed=1, bleu=5.0)]).read_text())["runs"]
     assert [run["origin"]["device"] for run in again] == ["one", "a third", "another"]
+    other = [dict(seed=3, config=dict(epochs=5, seed=3))]  # another recipe: those of the last one go
+    assert [run["seed"] for run in json.loads(results.save_seeds(other).read_text())["runs"]] == [3]

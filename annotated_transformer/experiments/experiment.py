@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import warnings
@@ -196,6 +197,7 @@ def begin_or_resume(config:Config, # of the run
 def describe_kept(folder:Path, # of the result of a run
                  ) -> list: # of lines
     "What is left of a run that did not come to its end, and how to go on with it."
+    folder = Path(os.path.realpath(folder)) # where a link leads
     lines, kept = [], beside(folder, '.checkpoints')
     if any(kept.rglob('step-*')):
         lines.append(f'what was trained is kept in {kept}; '

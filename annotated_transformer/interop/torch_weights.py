@@ -143,9 +143,8 @@ def to_torch(model:nn.Module, # a `Transformer`
         if isinstance(getattr(model, side).final_norm, LayerNorm):
             matches += map_norm(f'{side}.final_norm', f'{side}.norm')
         else: getattr(theirs, side).norm = None
-    own = dict(model.named_parameters())
-    absent = [match for match in matches # biases, which stay zero there
-              if match.ours not in own and match.ours.endswith('bias')]
+    absent = [match for match in matches if not c.attention_bias # which stay zero there
+              and match.ours.endswith(('qkv_proj.bias', 'out_proj.bias'))]
     return export_weights(model, [m for m in matches if m not in absent], theirs,
                           {name: None for m in absent for name in m.theirs},
                           unmatched=('src_embed', 'tgt_embed', 'output'))

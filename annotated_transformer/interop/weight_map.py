@@ -132,7 +132,8 @@ def export_weights(
     fit."""
     own = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
     known = {match.ours for match in matches}
-    theirs.to(next(iter(own.values())).dtype) # nothing is rounded
+    for weight in theirs.parameters(): # nothing is rounded; tables stay as they are
+        weight.data = weight.data.to(next(iter(own.values())).dtype)
     state, written = theirs.state_dict(), {}
     for match in matches:
         if match.ours in own: written |= match.written(own[match.ours])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from ..config import (
     Config, argument_error, check_flags, check_ids, check_numbers, check_sizes)
 from ..embeddings import TokenEmbedding
+from ..masks import causal_mask
 from .gpt import DecoderOnly
 from .mixture_of_experts import MixtureOfExperts, check_experts
 from annotated_transformer.models.modern_layers import (
@@ -120,13 +120,14 @@ class LlamaLayer(nn.Module):
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
                ) -> Tensor: # B L D
-        if self.window: mask = self.last_keys(mask, cache)
+        if self.window: mask = self.last_keys(x, mask, cache)
         h = self.attention_norm(x)
         x = x + self.self_attention(h, None, mask, positions, cache)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
-    def last_keys(self, mask, cache): # no mask: one token, which may attend to all so far
-        if mask is None: mask = cache.key.new_ones(1, cache.length + 1, dtype=torch.bool)
+    def last_keys(self, x, mask, cache): # no mask: x may attend to all so far
+        n, before = x.shape[1], 0 if cache is None else cache.length
+        if mask is None: mask = causal_mask(n, before + n, x.device)
         return sliding_window_mask(mask, self.window)
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model
