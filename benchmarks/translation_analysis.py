@@ -1,4 +1,4 @@
-"""How sure the score of a trained translator of captions is, and what its heads look at: chapter 43 shows it.
+"""How sure the score of a trained translator of captions is, and what its heads look at: chapters 43 and 44 show it.
 
     python benchmarks/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--lowercase] [--name pre-norm] [--data-dir FOLDER]
 
