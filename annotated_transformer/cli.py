@@ -83,7 +83,8 @@ def main():
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
            'folder': '--out', 'every_minutes': '--checkpoint-minutes'}
 OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_penalty',
-    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'shard')}
+    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'patience',
+    'shard')}
 
 def option_error(error:Exception, # from the library
                  kept:list=(), # lines that say what is left of a run
@@ -233,8 +234,7 @@ def train_bert(
 def train_vit(
     data:Annotated[Optional[str], typer.Option(
     help='A folder of pictures, a subfolder per class [default: digits].')]=None,
-    preset:Annotated[str, typer.Option(
-        help='tiny (digits, on a CPU) or base (a folder, on a GPU).')]='tiny',
+    preset:Annotated[str, typer.Option(help='tiny (digits) or base (for a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Steps=None, # updates of the weights
     heldout:Annotated[Optional[float], typer.Option(
@@ -253,8 +253,7 @@ def train_vit(
 
 @app.command('captioning')
 def train_captioner(
-    preset:Annotated[str, typer.Option(
-    help='tiny (two CPU cores, some minutes) or base (for a GPU).')]='tiny',
+    preset:Annotated[str, typer.Option(help='tiny (some minutes) or base (a GPU).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Steps=None, # updates of the weights
     heldout:HeldOut=None, # held-out pictures
@@ -311,10 +310,8 @@ def decode(
     sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
     model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
     beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=1,
-    n_best:Annotated[int, typer.Option(
-        help='Answers to print, at most as many as the beam.')]=1,
-    length_penalty:Annotated[float, typer.Option(
-        help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
+    n_best:Annotated[int, typer.Option(help='Answers, at most as many as the beam.')]=1,
+    length_penalty:Annotated[float, typer.Option(help='Alpha; 0 is none.')]=0.6,
     max_len:Annotated[Optional[int], typer.Option(
         help='Tokens of an answer [default: those of the source + 50].')]=None,
     attention:Annotated[Optional[Path], typer.Option(
@@ -342,20 +339,22 @@ def decode(
 def train_translation(
     corpus:Annotated[Optional[str], typer.Option(
         help='numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].')]=None,
-    preset:Annotated[str, typer.Option(
-        help='Sizes and rates: numbers (minutes) or multi30k (hours on a CPU).')]='numbers',
+    preset:Annotated[Optional[str], typer.Option(help='Sizes and rates: numbers (minutes) '
+        'or multi30k (hours on a CPU) [default: the corpus\'s own, else numbers].')]=None,
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
-    data_dir:Annotated[Optional[Path], typer.Option(
-        help='Folder with the files of the corpus [default: the usual place].')]=None,
+    data_dir:Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')]=None,
     validation:Annotated[Optional[str], typer.Option(
         help='Files of validation pairs, as for --corpus [default: a part of it].')]=None,
     test:Annotated[Optional[str], typer.Option(help='Likewise, test pairs.')]=None,
     max_length:Annotated[Optional[int], typer.Option(
         help='Characters; leave out longer pairs of a file [default: any length].')]=None,
+    lowercase:Annotated[bool, typer.Option('--lowercase', help='All in lower case.')]=False,
     seed:Seed=0, # of weights, order and dropout
     epochs:Annotated[Optional[int], typer.Option(
         help='Epochs over the training pairs, at most [default: the preset\'s].')]=None,
+    patience:Annotated[Optional[int], typer.Option(
+        help='Epochs without a lower loss that end the run [default: none do].')]=None,
     device:Device='auto', # where
     out:Out=None, # folder for the results
     resume:Resume=False, # go on
@@ -363,11 +362,12 @@ def train_translation(
     minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a translator on pairs of sentences; score translations of held-out ones."
+    preset = preset or (corpus if corpus == 'multi30k' else 'numbers')
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
                    preset, device, out or Path('runs')/'translation', resume, overwrite,
                    minutes, corpus=corpus, source=source, target=target, seed=seed,
                    validation=validation, test=test, max_length=max_length, epochs=epochs,
-                   data_dir=data_dir and str(data_dir))
+                   lowercase=lowercase, patience=patience, data_dir=data_dir and str(data_dir))
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')

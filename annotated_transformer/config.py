@@ -76,7 +76,8 @@ def check_choice(name:str, # what is being chosen
     if any(given == choice for choice in choices): return # also what has no hash
     nearest = get_close_matches(given, list(choices), n=1) if isinstance(given, str) else []
     hint = f'; did you mean {nearest[0]!r}?' if nearest else ''
-    raise argument_error(name, given, f'one of {", ".join(map(repr, choices))}{hint}')
+    known = ', '.join(map(repr, choices))
+    raise argument_error(name, given, f'one of {known}{hint}' if known else 'nothing')
 
 # %% ../nbs/90_config.ipynb #check-width
 def check_width(name:str, # the argument

@@ -76,10 +76,11 @@ def is_done(alive:Hypotheses, # B W, living hypotheses
             limits:Tensor, # B 1, tokens
             n_best:int, # answers to be returned
             alpha:float, # length penalty
-            early_stopping:bool=True, # when as many have finished as there are beams
+            early_stopping:bool=False, # when as many have finished as there are beams
            ) -> Tensor: # B 1, bool
     "Whether the search of a source is over."
-    full = finished.scores.isfinite().all(1, keepdim=True) & early_stopping
+    greedy = finished.scores.shape[1] == 1 # its first answer is its last
+    full = finished.scores.isfinite().all(1, keepdim=True) & (early_stopping or greedy)
     longest = gnmt_length_penalty(limits, alpha)
     best_possible = alive.log_probs.amax(1, keepdim=True) / longest
     return full | (best_possible <= finished.scores[:, n_best-1:n_best])
@@ -88,7 +89,7 @@ def is_done(alive:Hypotheses, # B W, living hypotheses
 def check_beam(beam_size:int, # at least 1
                length_penalty:float, # at least 0
                n_best:int|None, # at most beam_size
-               early_stopping:bool=True, # or False
+               early_stopping:bool=False, # or True
               ):
     "Raise `ValueError` for options that make no search."
     check_flags(early_stopping=early_stopping)
@@ -138,7 +139,7 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
                 beam_size:int=4, # W; may exceed the vocabulary
                 length_penalty:float=0.6, # alpha, at least 0
                 n_best:int|None=None, # answers per source; None: one, without an axis
-               early_stopping:bool=True, # end with W answers, though a better one may come
+                early_stopping:bool=False, # with W answers, though a better one may come
                ) -> Hypotheses: # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best, early_stopping), check_eval_mode(model)

@@ -3,9 +3,10 @@
     python benchmarks/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
     python benchmarks/translation.py --corpus multi30k --lowercase --whitespace-as-suffix --pre-norm --data-dir FOLDER
 
-Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search,
-the losses and scores of each epoch, the last step's output scored in every way, by length and by words that training never had,
-and ten translations that a seed has chosen. Seeds that the file has from other calls stay in it, each run with its own origin. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
+Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search, what
+they would be if the search ended with as many answers as it has hypotheses, the losses and scores of each epoch, the last step's output scored
+in every way, by length and by words that training never had, and ten translations that a seed has chosen. Seeds that the file has from other
+calls stay in it, each run with its own origin. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
 Multi30k takes hours on two cores. The options are in the name of the file, so norms stand after the sub-layers and blanks before
 the words unless it is said otherwise. Chapters 42 and 43 read these files.
 """
@@ -17,8 +18,8 @@ from machine import ROOT, Results, arguments
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, plot, run_translation)
-from annotated_transformer.metrics import score_every_way, score_groups
+    TranslationConfig, Translator, plot, run_translation)
+from annotated_transformer.metrics import score_every_way, score_groups, score_translations
 
 
 def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
@@ -39,8 +40,11 @@ def summary(result) -> dict:
     text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
     known = {word for source, _ in text.train for word in words(source)}
     of_words = {True: "all words known", False: "a word that training never had"}
+    search = dict(beam_size=config.beam_size, length_penalty=config.length_penalty, early_stopping=True)
+    early = Translator(result.model, result.tokenizer).translate([source for source, _ in examples], **search)
     return dict(
         result.metrics, history=history, samples=samples,
+        stopped_early=score_translations(early, [target for _, target in examples], config.target),
         every_way=score_every_way(predictions, [target for _, target in examples], result.tokenizer, config.target),
         by_length=score_groups(examples, predictions, by_length, config.target),
         by_words=score_groups(examples, predictions, lambda source: of_words[known.issuperset(words(source))], config.target),

@@ -23,7 +23,7 @@ from machine import Results, arguments
 from annotated_transformer.data import batch_by_tokens, padding_fraction
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
-from annotated_transformer.experiments.translation import TranslationConfig, Translator
+from annotated_transformer.experiments.translation import Translator
 from annotated_transformer.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
 
@@ -138,7 +138,7 @@ def her_or_their(translator: Translator) -> dict:
         # what it has written itself, up to the pronoun
         begun = [re.split(r" (?:her|their|his|its)\b", text)[0] for text in written]
         read = [model.encode(torch.tensor([[*tokenizer.encode(source), model.config.eos_id]])) for source in sources]
-        at = [next(i for i, token in enumerate(tokenizer.words(tokenizer.encode(source))) if token.startswith("▁ihr")) for source in sources]
+        at = [next(i for i, token in enumerate(tokenizer.words(tokenizer.encode(source))) if blank_before(token).startswith("▁ihr")) for source in sources]
         for beginning, source, pronoun in product((0, 1), repeat=3):
             memory, mask = read[source][0].clone(), read[source][1]
             memory[0, at[source]] = read[pronoun][0][0, at[pronoun]]
@@ -174,10 +174,11 @@ if __name__ == "__main__":
     kind = "_lower" * options.lowercase + (f"_{options.name}" if options.name else "")
     results = Results(f"translation_analysis_multi30k_{options.source}-{options.target}{kind}_{options.device}", options)
     translator = Translator.load(options.model, options.device)
+    told = json.loads((options.model / "metrics.json").read_text())["config"]
     text = open_parallel_text("multi30k", options.data_dir, options.source, options.target)
     if options.lowercase: text = text.lowercased()
     sources, references = map(list, zip(*text.test))
-    batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), TranslationConfig.preset("multi30k").max_tokens)
+    batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), told["max_tokens"])
     found = dict(
         padding=padding_fraction(batches), score=score(translator.translate(sources), references),
         places=places(translator, sources), decided=decided(translator, sources[:200]),

@@ -28,6 +28,7 @@ def commands(program: str) -> list[list[str]]:
     ]
     lines += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", TEXT)
     calls = (part.strip() for line in lines for part in re.split(r"&&|;|\|", line.strip().removeprefix("$ ")))
+    calls = (call.removeprefix(".venv/bin/") for call in calls)
     words = (shlex.split(call, comments=True) for call in calls if call.split()[:1] == [program])
     return list(map(list, dict.fromkeys(map(tuple, words))))
 

@@ -4,17 +4,23 @@ import pytest
 for package in ("tokenizers", "sacrebleu", "sacremoses"):
     pytest.importorskip(package, reason="translation needs its extra: pip install '.[translation]'")
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import torch
+from project import ROOT
+from typer.testing import CliRunner
 
-from annotated_transformer import translate
-from annotated_transformer.checkpoint import Checkpoints
+from annotated_transformer import cli, translate
+from annotated_transformer.checkpoint import Checkpoints, load_model, save_model
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments import translation
 from annotated_transformer.experiments.experiment import run_and_save
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, Translator, encode_parts, plot, run_translation)
+    TranslationConfig, Translator, candidate_models, encode_parts, plot, run_translation, search_steps)
 from annotated_transformer.metrics import score_translations
 
 SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
@@ -73,6 +79,84 @@ def test_the_selected_model_is_handed_out(corpus, uncut, monkeypatch):
         done = translation.evaluate_search(config, text, uncut.tokenizer, uncut.history, models)
         assert done.model is model and done.metrics["selected"] == name
         assert done.predictions == Translator(model, uncut.tokenizer).translate([source for source, _ in text.test], **options)
+
+
+@pytest.mark.parametrize("best", [0, 1, 2])
+def test_candidates_are_the_epoch_of_the_lowest_loss_and_the_mean_of_the_last(best, corpus, uncut, tmp_path):
+    config, steps = TranslationConfig(corpus=corpus, **SMALL), [1, 2, 3]  # of three epochs two are averaged
+    folders = {step: tmp_path / f"epoch-{step}" for step in steps}
+    for folder in folders.values(): save_model(type(uncut.model)(uncut.model.config), folder)
+    losses = [1.0, 1.1, 1.2]
+    losses[best] = 0.5
+    history = SimpleNamespace(column=lambda name: {"eval_loss": (steps, losses)}[name])
+    found = candidate_models(config, history, SimpleNamespace(evaluated=lambda: folders), torch.device("cpu"))
+    weights = [load_model(folder, type(uncut.model)).state_dict() for folder in folders.values()]
+    assert [*found] == ["best epoch", "mean of 2 epochs"]
+    for name, tensor in found["best epoch"].state_dict().items(): assert torch.equal(tensor, weights[best][name])
+    for name, tensor in found["mean of 2 epochs"].state_dict().items():
+        if tensor.is_floating_point(): assert torch.allclose(tensor, (weights[1][name] + weights[2][name]) / 2, atol=1e-7)
+
+
+def test_each_step_of_the_search_changes_one_thing():
+    config = TranslationConfig(beam_size=3, length_penalty=0.9)
+    beam, whole = dict(beam_size=3, length_penalty=0.0), dict(beam_size=3, length_penalty=0.9)
+    models = {"best epoch": "best", "mean of 5 epochs": "mean"}
+    for selected, model in models.items():
+        assert search_steps(config, models, selected) == {
+            "best epoch, greedy": ("best", dict(beam_size=1)), "+ beam of 3": ("best", beam), "+ mean of 5 epochs": ("mean", beam),
+            "+ length penalty": ("mean", whole), "selected by validation": (model, whole)}
+
+
+def test_the_search_is_told_its_options(uncut, monkeypatch):
+    asked, usual = [], translation.beam_search
+
+    def asking(*given, **options):
+        asked.append(options)
+        return usual(*given, **options)
+
+    monkeypatch.setattr(translation, "beam_search", asking)
+    translator = Translator(uncut.model, uncut.tokenizer)
+    options = dict(beam_size=3, length_penalty=0.9, early_stopping=True)
+    assert len(translator.translate(["one and two", ""], n_best=2, **options)[0]) == 2
+    translator.translate(["one and two"])
+    assert asked == [dict(options, n_best=2), dict(beam_size=5, length_penalty=0.6, n_best=None, early_stopping=False)]
+
+
+def test_a_run_trains_as_it_is_told():
+    told = dict(patience=3, lr=0.01, warmup_steps=7, schedule="inverse_sqrt", label_smoothing=0.2, ema_decay=0.5, seed=9)
+    training = TranslationConfig(epochs=4, **told).training(10)
+    assert (training.steps, training.eval_every) == (40, 10)
+    assert {name: getattr(training, name) for name in told} == told
+
+
+@pytest.mark.parametrize("words, changes", [
+    ([], {}),
+    (["--corpus", "multi30k"], None),  # with its own preset
+    (["--corpus", "multi30k", "--preset", "numbers"], dict(corpus="multi30k")),
+    (["--corpus", "a.en,a.de", "--lowercase", "--patience", "2", "--epochs", "9", "--max-length", "80"],
+     dict(corpus="a.en,a.de", lowercase=True, patience=2, epochs=9, max_length=80)),
+], ids=str)
+def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatch):
+    asked = []
+
+    def asking(run, config, *given, **options):
+        asked.append(config)
+        raise ValueError("that was all")
+
+    monkeypatch.setattr(cli, "run_and_save", asking)
+    CliRunner().invoke(cli.app, ["train-translation", *words, "--out", str(tmp_path / "run")])
+    assert asked == [TranslationConfig.preset("multi30k") if changes is None else TranslationConfig(**changes)]
+
+
+def test_the_lines_of_chapter_42_train_and_translate(corpus, tmp_path, monkeypatch, capsys):
+    cells = json.loads((ROOT / "nbs" / "42_experiments.translation.ipynb").read_text(encoding="utf-8"))["cells"]
+    text, = ("".join(cell["source"]) for cell in cells if cell["id"] == "use-it")
+    lines, = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert "preset('multi30k'," in lines and len(lines.splitlines()) <= 10
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_text(Path(corpus).read_text(encoding="utf-8"), encoding="utf-8")
+    exec(lines.replace("preset('multi30k',", f"preset('numbers', **{SMALL | dict(epochs=1)},"), {})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("[") and Path("runs/mine/tokenizer.json").is_file()
 
 
 def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
@@ -163,7 +247,6 @@ def test_what_looks_the_same_is_translated_the_same(uncut):
 
 
 def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
-    from annotated_transformer import save_model
     from annotated_transformer.datasets.tokenizer import Tokenizer
 
     save_model(uncut.model, tmp_path / "model", Tokenizer.learn(["something else"], 262))

@@ -87,21 +87,21 @@ class Translator:
                beam_size:int=5, # hypotheses kept alive; 1 is greedy
                length_penalty:float=0.6, # alpha
                n_best:int|None=None, # translations of each; None: one, without a list
+               early_stopping:bool=False, # see `beam_search`
                batch_size:int=100, # sentences decoded together
               ) -> list: # of lists of ids, or of lists of those
         "The ids of translations. An empty source stays empty; a long one is refused."
-        check_beam(beam_size, length_penalty, n_best)
+        check_beam(beam_size, length_penalty, n_best, early_stopping)
         for i, length in self.find_too_long(sources).items():
             raise argument_error(f'sentence {i}', f'{length:,} tokens', 'at most max_len = '
                                  f'{self.model.config.max_len:,}, as the model has')
-        filled = [i for i, source in enumerate(sources) if source]
-        answers = [[] if n_best is None else [[] for _ in range(n_best)] for _ in sources]
+        filled = [source for source in sources if source]
         decode = partial(beam_search, beam_size=beam_size, length_penalty=length_penalty,
-                         n_best=n_best)
-        found = generate_ids(self.model, [sources[i] for i in filled], None, batch_size,
-                             decode) if filled else []
-        for i, ids in zip(filled, found): answers[i] = ids
-        return answers
+                         n_best=n_best, early_stopping=early_stopping)
+        found = generate_ids(self.model, filled, None, batch_size, decode) if filled else []
+        answers = iter(found)
+        return [next(answers) if source else [[] for _ in range(n_best or 0)]
+                for source in sources]
 
     def translate(self, sentences:list, # of texts, or any iterable
                   n_best:int|None=None, # of each, perhaps some alike; None: one, no list
