@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -23,8 +23,8 @@ from .folders import read_folder
 
 # %% auto #0
 __all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
-           'check_pairs', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
-           'batch_pairs']
+           'check_pairs', 'copy_stream', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens',
+           'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -187,12 +187,24 @@ def check_pairs(pairs:list, # of (source ids, target ids)
         if not src: raise argument_error(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/10_data.ipynb #to-device
+@cache
+def copy_stream(device:torch.device # a GPU
+               ) -> torch.cuda.Stream: # where batches are copied to it
+    "A queue beside the one that computes."
+    return torch.cuda.Stream(device)
+
 def to_device(x:Tensor, # anywhere
               device, # torch.device or its name
              ) -> Tensor: # the same there, or on its way
-    "Copy without waiting for it."
-    if torch.device(device).type == 'cuda' and x.device.type == 'cpu': x = x.pin_memory()
-    return x.to(device, non_blocking=True)
+    "Copy without waiting for it, while the GPU computes with what it has."
+    if torch.device(device).type != 'cuda' or x.device.type != 'cpu': return x.to(device)
+    computing = torch.cuda.current_stream(device)
+    copying = copy_stream(computing.device)
+    with torch.cuda.stream(copying):
+        copied = x.pin_memory().to(computing.device, non_blocking=True)
+    computing.wait_stream(copying) # with what is asked for from now on
+    copied.record_stream(computing) # which uses it
+    return copied
 
 # %% ../nbs/10_data.ipynb #labelledbatch
 @dataclass(frozen=True)

@@ -70,13 +70,13 @@ def state(row: dict | None, now: str) -> str:
 
 def listing(folder: Path) -> str:
     "All stages and jobs."
-    lines, now, context = [f"{'stage':14} {'job':26} {'minutes':>7}  state"], code(), Context("cuda", good_results(folder))
+    lines, now, context = [f"{'stage':14} {'job':32} {'minutes':>7}  state"], code(), Context("cuda", good_results(folder))
     for stage in STAGES:
         rows = read_rows(folder, stage.name)
         for job in stage.jobs:
             row = best_row(rows, job.name)
             owed = state(row, now) if row or job.wanted(context) else "not needed"
-            lines.append(f"{stage.name:14} {job.name:26} {job.minutes:7.1f}  {owed}")
+            lines.append(f"{stage.name:14} {job.name:32} {job.minutes:7.1f}  {owed}")
     return "\n".join(lines)
 
 
@@ -157,7 +157,7 @@ def good_results(folder: Path, device: str | None = None) -> dict:
 def why_not(job: Job, context: Context, seconds: float) -> str | None:
     "What speaks against starting a job now."
     if gone := missing(job): return f"skipped, needs {', '.join(gone)}"
-    if not job.data_there(context): return "skipped, its data are not on this machine (benchmarks/README.md says how to bring them)"
+    if lacks := job.lacks(context): return f"skipped, {lacks}"
     if not job.wanted(context): return "not needed"
     return f"put off, takes {job.minutes} minutes" if 60 * job.minutes > seconds else None
 

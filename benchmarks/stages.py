@@ -16,6 +16,9 @@ import torch
 from machine import ROOT, rounded, seconds
 
 
+NO_DATA = "its data are not on this machine (benchmarks/README.md says how to bring them)"
+
+
 @dataclass
 class Context:
     "What a job is told besides its settings."
@@ -37,7 +40,7 @@ class Job:
     rehearsal: dict = field(default_factory=dict) # what a rehearsal on a CPU changes of them
     needs: tuple = () # packages besides torch, numpy, matplotlib, safetensors and tqdm
     wanted: Callable[[Context], bool] = lambda context: True # looked at when its turn comes
-    data_there: Callable[[Context], bool] = lambda context: True # whether the files that it reads are on this machine
+    lacks: Callable[[Context], str] = lambda context: "" # what this machine has not: files that it reads, or GPUs; looked at when its turn comes
     last: bool = False # after all other stages, as far as minutes allow
 
 
@@ -130,6 +133,17 @@ def base_step(context: Context, **sizes) -> dict:
     return measure(context.device, **sizes)
 
 
+def lacks_company(context: Context) -> str:
+    "A second GPU."
+    return "" if context.device == "cpu" or torch.cuda.device_count() > 1 else "there is one GPU"
+
+
+def processes(context: Context, **sizes) -> dict:
+    "A training by one process, by copies and by shards on all GPUs."
+    from together import compare
+    return compare(context.device, max(2, torch.cuda.device_count()), **sizes)
+
+
 def layer_costs(context: Context, **settings) -> dict:
     "Time and memory of the layers of Table 1."
     from layers import compare
@@ -154,21 +168,22 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
-def text_is_there(context: Context) -> bool:
-    "Whether Shakespeare lies beside Multi30k; a rehearsal reads something else."
-    return context.device == "cpu" or shakespeare_path().is_file()
-
-
 def shakespeare_path() -> Path:
     from annotated_transformer.datasets.parallel_text import multi30k_folder
     return multi30k_folder().parent / "shakespeare.txt"
 
 
-def shakespeare_run(context: Context, text: str = "", **changes) -> dict:
-    "Six layers of width 384 on a million characters, as nanoGPT's run on a GPU."
-    from shakespeare import LARGE, SETTINGS, run
-    config, sizes = SETTINGS["cuda"]["ours"][0], LARGE | changes.pop("sizes", {})
-    return run(Path(text or shakespeare_path()).read_text(encoding="utf-8"), config.replace(**changes), sizes, context.device)
+def lacks_shakespeare(context: Context) -> str:
+    "It lies beside Multi30k; a rehearsal reads something else."
+    return "" if context.device == "cpu" or shakespeare_path().is_file() else NO_DATA
+
+
+def characters_run(context: Context, settings: str, seconds: float, text: str | None = None, sizes: dict = {}, **changes) -> dict:
+    "Six layers of width 384 on characters, as many steps as fit into so many seconds. `text` names a file; 'shakespeare' is the one beside Multi30k; None: Python's language reference."
+    from shakespeare import SETTINGS, run
+    config, usual = SETTINGS["cuda"][settings]
+    path = shakespeare_path() if text == "shakespeare" else text
+    return run(path and Path(path).read_text(encoding="utf-8"), config.replace(**changes), usual | sizes, context.device, seconds)
 
 
 def bert_run(context: Context, preset: str, **changes) -> dict:
@@ -205,10 +220,11 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
     return dict(metrics=metrics, history=done.history.rows)
 
 
-def corpus_is_there(context: Context) -> bool:
-    "Whether Multi30k lies where it is looked for; a rehearsal has a corpus of its own."
+def lacks_corpus(context: Context) -> str:
+    "Multi30k, where it is looked for; a rehearsal has a corpus of its own."
     from annotated_transformer.datasets.parallel_text import MULTI30K_SHA256, multi30k_folder
-    return context.device == "cpu" or all((multi30k_folder() / name).is_file() for name in MULTI30K_SHA256)
+    there = context.device == "cpu" or all((multi30k_folder() / name).is_file() for name in MULTI30K_SHA256)
+    return "" if there else NO_DATA
 
 
 def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) -> dict:
@@ -228,6 +244,7 @@ def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) 
 
 FEW = dict(steps=4, batch_size=4, n_heldout=4) # of a rehearsal
 SHORT = FEW | dict(preset="one-layer", max_len=6)
+FEW_CHARACTERS = dict(text=str(ROOT / "README.md"), seconds=0.0, steps=2, batch_size=2, sizes=dict(n_layers=1, max_len=32))
 SMALL = dict(d_model=32, d_ff=64, n_heads=2, n_layers=2, vocab_size=40) # a base model of a rehearsal
 AGAIN = [(task, seed) for seed in (1, 2) for task in ("copy", "reverse", "sort")]
 
@@ -251,11 +268,15 @@ STAGES = (
     Stage("training", "a training step against `nn.Transformer` and others, eager and compiled; what makes it fast", (
         *(Job(size, step_time, minutes, dict(size=size, dropout=0.1, rounds=20, compiled=True), dict(size="tiny", rounds=2, n_rows=4))
           for size, minutes in (("tiny", 1.0), ("base", 1.5), ("big", 2.0))),
+        Job("base, 37,000 tokens", step_time, 2.0, dict(size="base", vocab_size=37_000, dropout=0.1, rounds=10, compiled=True),
+            dict(size="tiny", vocab_size=100, rounds=2, n_rows=4)),
         Job("the paper's base step", base_step, 2.5,
-            dict(rounds=5, max_tokens=25_000, n_batches=6, product_size=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4),
+            dict(rounds=5, max_tokens=25_000, n_batches=6, product_size=8192, lengths=[128, 256, 512, 1024, 2048, 4096], rows=4,
+                 precision="bfloat16", compiled=True),
             dict(rounds=1, max_tokens=200, n_batches=2, product_size=64, lengths=[8, 16, 32], rows=1, model="tiny", vocab_size=100)),
         Job("ladder", ladder, 5.0, dict(rounds=5, model="base", vocab_size=37_000, max_tokens=8000, n_batches=12),
             dict(rounds=1, model="tiny", vocab_size=100, max_tokens=200, n_batches=2)),
+        Job("processes", processes, 3.0, dict(preset="base", rows=512, steps=30), dict(preset="tiny", rows=2, steps=2), lacks=lacks_company),
     )),
     Stage("decoding", "cached decoding of the base model against Hugging Face", tuple(
         Job(f"batch {batch}, beam {beam}{', compiled' if compiled else ''}", decoding_speed, 2.0 if compiled else 1.2,
@@ -265,17 +286,19 @@ STAGES = (
     )),
     Stage("family", "GPT, BERT, the captioner and ViT at their larger sizes", (
         Job("gpt", gpt_run, 2.5, dict(preset="small", steps=1000), dict(preset="tiny", text=str(ROOT / "README.md"), **FEW)),
-        Job("shakespeare", shakespeare_run, 3.5, {}, dict(text=str(ROOT / "README.md"), steps=2, batch_size=2, sizes=dict(n_layers=1, max_len=32)),
-            data_there=text_is_there),
+        *(Job(name, characters_run, 4.0, dict(settings=settings, seconds=180.0, text="shakespeare"), FEW_CHARACTERS, lacks=lacks_shakespeare)
+          for name, settings in (("shakespeare", "ours"), ("shakespeare, nanoGPT's settings", "nanoGPT's"))),
         Job("bert", bert_run, 3.0, dict(preset="base"), dict(preset="tiny", finetune_steps=2, n_topics=2, n_labelled=4, **FEW)),
         Job("captioning", captioning_run, 3.0, dict(preset="base", steps=4000), dict(preset="tiny", **FEW), needs=("sklearn",)),
         Job("vit", vit_run, 3.0, dict(preset="base", per_class=200, batch_size=64, steps=500),
             dict(preset="tiny", per_class=5, batch_size=4, steps=2), needs=("sklearn", "PIL")),
+        *(Job(name, characters_run, 4.0, dict(settings=settings, seconds=180.0), FEW_CHARACTERS, last=True)
+          for name, settings in (("reference", "ours"), ("reference, nanoGPT's settings", "nanoGPT's"))),
     )),
     Stage("translation", "Multi30k in lower case, English to German, three seeds; then what else may matter", tuple(
         Job(name, translation_run, 6.0, dict(preset="multi30k", source=source, target=target, **changes),
             dict(preset="multi30k", model="tiny", epochs=1, n_average=1, vocab_size=300, n_pairs=200),
-            needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), data_there=corpus_is_there, last=last)
+            needs=("tokenizers", "num2words", "sacrebleu", "sacremoses"), lacks=lacks_corpus, last=last)
         for name, source, target, changes, last in (
             *((f"en-de, seed {seed}", "en", "de", dict(lowercase=True, seed=seed), False) for seed in (0, 1, 2)),
             ("de-en", "de", "en", dict(lowercase=True), False),

@@ -65,9 +65,10 @@ def step_flops(model: nn.Module, batch: Batch) -> int:
     return counter.get_total_flops()
 
 
-def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool = False, n_rows: int | None = None) -> dict:
+def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool = False, n_rows: int | None = None, vocab_size: int | None = None) -> dict:
     "Median step times of all sides, measured in turns."
     n_symbols, shortest, longest, *usual = SIZES[size]
+    n_symbols = vocab_size - 3 if vocab_size else n_symbols
     n_rows = n_rows or usual[device == "cuda"]
     torch.manual_seed(SEED)
     same = dict(attention_bias=True, dropout=dropout, attention_dropout=dropout, hidden_dropout=dropout)
@@ -91,7 +92,7 @@ def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool 
     flops = step_flops(sides["ours"].model, batch)
     rate = 2 * PRODUCT**3 / statistics.median(products) if at_best else None
     return dict(
-        size=size, dropout=dropout, seed=SEED, batch=list(batch.src.shape), tokens=batch.n_tokens, rounds=rounds,
+        size=size, dropout=dropout, vocab_size=config.vocab_size, seed=SEED, batch=list(batch.src.shape), tokens=batch.n_tokens, rounds=rounds,
         parameters={name: count_parameters(side.model) for name, side in sides.items()},
         flops=flops,
         milliseconds={name: rounded(1000 * each) for name, each in median.items()},

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 from project import ROOT, chapters
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -281,3 +282,35 @@ def test_runs_of_other_seeds_stay_in_a_file_and_say_where_they_come_from(tmp_pat
     assert [run["origin"]["device"] for run in again] == ["one", "a third", "another"]
     other = [dict(seed=3, config=dict(epochs=5, seed=3))]  # another recipe: those of the last one go
     assert [run["seed"] for run in json.loads(results.save_seeds(other).read_text())["runs"]] == [3]
+
+
+def test_the_memory_of_a_first_step_is_that_of_any():
+    from base_step import measure
+
+    with torch.compiler.set_stance("force_eager"):
+        found = measure("cpu", rounds=1, max_tokens=200, n_batches=2, product_size=64, lengths=[16, 16, 32], rows=2, model="tiny", vocab_size=100, compiled=True)
+    first, again, longer = found["memory"]["bytes"]
+    assert first == again < longer and found["compiled"]
+
+
+def test_what_a_machine_lacks_is_said(monkeypatch):
+    lacking = {job.name: job.lacks for stage in STAGES for job in stage.jobs}
+    monkeypatch.setenv("ANNOTATED_TRANSFORMER_DATA", "nowhere")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert {name for name, lacks in lacking.items() if lacks(Context("cuda"))} == {
+        "processes", "shakespeare", "shakespeare, nanoGPT's settings", *(job.name for stage in STAGES if stage.name == "translation" for job in stage.jobs)}
+    assert not any(lacks(Context("cpu")) for lacks in lacking.values())
+    job = Job("far", succeed, 0, lacks=lambda context: "there is no sea")
+    assert gpu.why_not(job, Context("cuda"), 60) == "skipped, there is no sea"
+
+
+def test_the_list_of_results_names_files_that_are_there():
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    found = text[text.index("## What was found") : text.index("## The base recipe")]
+    there = {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")}
+    for heading, part in re.findall(r"\*\*([^*\n]+)\*\*[^\n]*\n\n(\|.*?)(?:\n\n|$)", found, re.S):
+        prefix = "translation_" if heading == "Translation" else ""
+        for row in part.splitlines()[2:]:
+            names = re.findall(r"`([\w-]+)`", row.rstrip(" |").rpartition("|")[2])
+            assert names, row
+            for name in names: assert {name, prefix + name} & there, name

@@ -127,9 +127,10 @@ def test_what_one_has_saved_shards_go_on_with(tmp_path):
     assert losses(tmp_path / "0") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
 
-def test_the_command_in_two_processes_speaks_once(tmp_path):
+@pytest.mark.parametrize("shard", [[], ["--shard"]], ids=["copies", "shards"])
+def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
     words = ["copy-task", "--steps", 30, "--heldout", 50, "--device", "cpu", "--out"]
-    done = torchrun("-m", "annotated_transformer", "--shard", *words, tmp_path / "two")
+    done = torchrun("-m", "annotated_transformer", *shard, *words, tmp_path / "two")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
     files = {"attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors"}
