@@ -1,13 +1,13 @@
 """How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
 
     python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
-    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_cpu_0
+    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_lower_suffix_pre-norm_cpu_0
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
 ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
-part, and so does the same model as a Marian: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
+part, and so does the same model as a Marian, or with norms before the sub-layers as a Pegasus: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
 (ours) or than the longest source of its batch (theirs). How many answers of
-the two are equal is part of the result. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
+the two are equal is part of the result. Theirs stops as ours does, as soon as no hypothesis can still win (`early_stopping="never"`). Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
 """
 import statistics
 from functools import partial
@@ -23,8 +23,7 @@ from training import Side
 from annotated_transformer.checkpoint import load_model
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import batch_pairs
-from annotated_transformer.datasets.parallel_text import open_parallel_text
-from annotated_transformer.experiments.translation import TranslationConfig, Translator, encode_parts, epochs
+from annotated_transformer.experiments.translation import TranslationConfig, Translator, encode_parts, epochs, open_text
 from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.training import train
 from annotated_transformer.transformer import Transformer
@@ -50,16 +49,16 @@ def compare_training(config, batches: list, device: str) -> dict:
 
 
 @torch.no_grad()
-def by_marian(marian, tokenizer, special, sentences: list, beam_size: int, device: str) -> list:
+def by_hugging_face(theirs, tokenizer, special, sentences: list, beam_size: int, device: str) -> list:
     "What Hugging Face's `generate` makes of the same model, in the batches of `generate_ids`."
     sources = tokenizer.encode_all(sentences)
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     answers = {}
     for batch in batch_pairs(((sources[i], []) for i in order), AT_ONCE):
         src = batch.src.to(device)
-        rows = marian.generate(
+        rows = theirs.generate(
             src, attention_mask=(src != special.pad_id).long(), max_new_tokens=src.shape[1] + 50, num_beams=beam_size, do_sample=False,
-            length_penalty=0.0, early_stopping=beam_size > 1, suppress_tokens=[special.pad_id, special.bos_id])
+            length_penalty=0.0, early_stopping="never" if beam_size > 1 else None, suppress_tokens=[special.pad_id, special.bos_id])
         for row in rows.tolist():
             ids = row[1:]
             answers[order[len(answers)]] = tokenizer.decode(ids[:ids.index(special.eos_id)] if special.eos_id in ids else ids)
@@ -68,9 +67,9 @@ def by_marian(marian, tokenizer, special, sentences: list, beam_size: int, devic
 
 def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: str, rounds: int) -> dict:
     "Sentences a second of both sides, in turns; what they wrote is compared."
-    marian, translator, written = to_huggingface(model).to(device), Translator(model, tokenizer), {}
+    theirs, translator, written = to_huggingface(model).to(device), Translator(model, tokenizer), {}
     sides = {"ours": partial(translator.translate, sentences, beam_size=beam_size, length_penalty=0.0, batch_size=AT_ONCE),
-             "hugging face": partial(by_marian, marian, tokenizer, SpecialTokens.of(model), sentences, beam_size, device)}
+             "hugging face": partial(by_hugging_face, theirs, tokenizer, SpecialTokens.of(model), sentences, beam_size, device)}
     def run(name): written[name] = sides[name]()
     times = {name: [] for name in sides}
     for turn in range(1 + rounds): # the first one warms up
@@ -85,7 +84,7 @@ def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: 
 
 
 def trained_model(options, settings, train_ids: list, config):
-    "A model with biases, as Marian has them: the one in --model with zeros for those it lacks, or a new one after some hundred steps."
+    "A model with biases, as theirs has them: the one in --model with zeros for those it lacks, or a new one after some hundred steps."
     torch.manual_seed(0)
     model = Transformer(config.replace(attention_bias=True)).to(options.device)
     if options.model:
@@ -103,7 +102,7 @@ def trained_model(options, settings, train_ids: list, config):
 def main(options):
     results = Results(f"translation_speed_{options.corpus}_{options.device}", options)
     transformers.logging.set_verbosity_error()
-    settings = TranslationConfig.preset(options.corpus, data_dir=options.data_dir, epochs=1)
+    settings = TranslationConfig.preset(options.corpus, data_dir=options.data_dir, epochs=1, source=options.source, target=options.target, lowercase=options.lowercase)
     _, tokenizer, train_ids, _ = encode_parts(settings)
     config = settings.transformer(len(tokenizer))
     same = dict(attention_bias=True, attention_dropout=config.dropout, hidden_dropout=config.dropout) # as torch has them
@@ -111,12 +110,12 @@ def main(options):
     training = compare_training(config.replace(**same), batches, options.device)
     print(training, flush=True)
     model = trained_model(options, settings, train_ids, config)
-    test = [source for source, _ in open_parallel_text(options.corpus, options.data_dir).test]
+    test = [source for source, _ in open_text(settings).test]
     decoding = []
     for beam_size in (1, 5):
         decoding.append(compare_decoding(model, tokenizer, test, beam_size, options.device, options.rounds))
         print(decoding[-1], flush=True)
-        path = results.save(corpus=options.corpus, model=options.model and Path(options.model).name, parameters=sum(p.numel() for p in model.parameters()), training=training, decoding=decoding)
+        path = results.save(corpus=options.corpus, languages=[options.source, options.target], norm=config.norm, model=options.model and Path(options.model).name, parameters=sum(p.numel() for p in model.parameters()), training=training, decoding=decoding)
     print("written to", path)
 
 
@@ -124,6 +123,9 @@ if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--corpus", default="numbers", choices=["numbers", "multi30k"])
     parser.add_argument("--data-dir", help="a local copy of the corpus")
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="de")
+    parser.add_argument("--lowercase", action="store_true", help="all text in lower case")
     parser.add_argument("--steps", type=int, default=120, help="measured training steps of each side")
     parser.add_argument("--model", metavar="FOLDER", help="a model that benchmarks/translation.py trained on this corpus, to translate with")
     parser.add_argument("--trained", type=int, default=400, help="steps that the model is trained for before it translates")

@@ -31,8 +31,8 @@ from ..transformer import StackConfig, Transformer, TransformerConfig
 __all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'VIT_RENAMED', 'CONVERSIONS',
            'MODEL_FILES', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'vit_config',
            'begins_with_pad', 'marian_config', 'marian_options', 'bert_conversion', 'vit_options', 'marian_tied',
-           'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals',
-           'check_amount', 'from_huggingface', 'to_huggingface']
+           'marian_conversion', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder',
+           'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #ours-of
 HF_ACTIVATIONS = {'relu': 'relu', 'gelu': 'gelu', 'gelu_new': 'gelu_tanh', # theirs -> ours
@@ -118,7 +118,8 @@ def begins_with_pad(theirs, # a `MarianConfig`
     "Whether an answer begins with the id of PAD."
     return theirs.decoder_start_token_id == theirs.pad_token_id
 
-def marian_config(theirs, # a `MarianConfig`
+def marian_config(theirs, # a `MarianConfig`, or a `PegasusConfig`
+                  norm_order:str='post', # what this class of theirs always has
                   **options, # of ours: dropout
                  ) -> TransformerConfig:
     """Sizes and kinds of a Marian. Raises `ValueError` for two vocabularies or uneven
@@ -133,7 +134,7 @@ def marian_config(theirs, # a `MarianConfig`
         if found[name] is None: raise argument_error(MARIAN_NAMES[name], None, 'an id')
     found['vocab_size'] += extra
     if extra: found['bos_id'] = theirs.vocab_size
-    found |= {'attention_bias': True, 'output_bias': True}
+    found |= {'norm': norm_order, 'attention_bias': True, 'output_bias': True}
     return with_options(TransformerConfig, found, options)
 
 def marian_options(ours:TransformerConfig # to be told in their words
@@ -183,6 +184,15 @@ def marian_tied(ours:TransformerConfig # whose positions are sinusoids
             'final_logits_bias': None,
             **{f'model.{side}.embed_positions.weight': table for side in sides}}
 
+def marian_conversion(norm_order:str # of the class
+                     ) -> ConversionSpec:
+    "What Marian and Pegasus have in common."
+    return ConversionSpec(
+        Transformer, lambda theirs, **options: marian_config(theirs, norm_order, **options),
+        marian_options,
+        lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
+        marian_tied, unmapped=('output_bias',), fits=lambda ours: ours.norm == norm_order)
+
 # %% ../../nbs/86_interop.huggingface.ipynb #families-code
 CONVERSIONS = { # class of theirs -> how it corresponds to ours
     'GPT2LMHeadModel': ConversionSpec(
@@ -212,10 +222,8 @@ CONVERSIONS = { # class of theirs -> how it corresponds to ours
         ImageClassifier, vit_config, vit_options,
         lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')],
         renamed=VIT_RENAMED),
-    'MarianMTModel': ConversionSpec(
-        Transformer, marian_config, marian_options,
-        lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
-        marian_tied, unmapped=('output_bias',)),
+    'MarianMTModel': marian_conversion('post'),
+    'PegasusForConditionalGeneration': marian_conversion('pre'),
     **LLAMA_CONVERSIONS, # chapter 85
 }
 

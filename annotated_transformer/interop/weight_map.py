@@ -305,7 +305,7 @@ def vocabulary_change(
 def marian_weight_map(config:TransformerConfig, # sizes
                       extra:bool=False, # whether its BOS is an extra id
                      ) -> list: # of `WeightMap`
-    "All parameters of a `Transformer`, as `MarianMTModel` has them."
+    "All parameters of a `Transformer`, as Marian has them; with norms first, Pegasus."
     order = marian_order(config.d_model)
     columns, rows = permute_axis(1, order), permute_axis(0, order)
     inward, outward = dict(weight=columns), dict(weight=rows, bias=rows)
@@ -327,4 +327,6 @@ def marian_weight_map(config:TransformerConfig, # sizes
         for n, b in enumerate([*attentions[side].values(), 'final']):
             found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.{b}_layer_norm',
                               **rows)
+    for side in attentions if config.norm == 'pre' else ():
+        found += map_norm(f'{side}.final_norm', f'model.{side}.layer_norm', **rows)
     return found
