@@ -344,15 +344,12 @@ def train_translation(
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')]=None,
-    validation:Annotated[Optional[str], typer.Option(
-        help='Files of validation pairs, as for --corpus [default: a part of it].')]=None,
-    test:Annotated[Optional[str], typer.Option(help='Likewise, test pairs.')]=None,
-    max_length:Annotated[Optional[int], typer.Option(
-        help='Characters; leave out longer pairs of a file [default: any length].')]=None,
+    validation:Annotated[Optional[str], typer.Option(help='Files, as in --corpus.')]=None,
+    test:Annotated[Optional[str], typer.Option(help='Likewise; both or none.')]=None,
+    max_length:Annotated[Optional[int], typer.Option(help='Characters of a side.')]=None,
     lowercase:Annotated[bool, typer.Option('--lowercase', help='All in lower case.')]=False,
     seed:Seed=0, # of weights, order and dropout
-    epochs:Annotated[Optional[int], typer.Option(
-        help='Epochs over the training pairs, at most [default: the preset\'s].')]=None,
+    epochs:Annotated[Optional[int], typer.Option(help='Epochs at the most.')]=None,
     patience:Annotated[Optional[int], typer.Option(
         help='Epochs without a lower loss that end the run [default: none do].')]=None,
     device:Device='auto', # where
@@ -366,8 +363,9 @@ def train_translation(
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
                    preset, device, out or Path('runs')/'translation', resume, overwrite,
                    minutes, corpus=corpus, source=source, target=target, seed=seed,
-                   validation=validation, test=test, max_length=max_length, epochs=epochs,
-                   lowercase=lowercase, patience=patience, data_dir=data_dir and str(data_dir))
+                   epochs=epochs, validation=validation, test=test, max_length=max_length,
+                   lowercase=lowercase, patience=patience,
+                   data_dir=data_dir and str(data_dir))
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')

@@ -178,12 +178,12 @@ def lacks_shakespeare(context: Context) -> str:
     return "" if context.device == "cpu" or shakespeare_path().is_file() else NO_DATA
 
 
-def characters_run(context: Context, settings: str, seconds: float, text: str | None = None, sizes: dict = {}, **changes) -> dict:
+def characters_run(context: Context, settings: str, seconds: float, text: str | None = None, sizes: dict | None = None, **changes) -> dict:
     "Six layers of width 384 on characters, as many steps as fit into so many seconds. `text` names a file; 'shakespeare' is the one beside Multi30k; None: Python's language reference."
     from shakespeare import SETTINGS, run
     config, usual = SETTINGS["cuda"][settings]
     path = shakespeare_path() if text == "shakespeare" else text
-    return run(path and Path(path).read_text(encoding="utf-8"), config.replace(**changes), usual | sizes, context.device, seconds)
+    return run(path and Path(path).read_text(encoding="utf-8"), config.replace(**changes), usual | (sizes or {}), context.device, seconds)
 
 
 def bert_run(context: Context, preset: str, **changes) -> dict:
