@@ -234,7 +234,7 @@ def train_bert(
 def train_vit(
     data:Annotated[Optional[str], typer.Option(
     help='A folder of pictures, a subfolder per class [default: digits].')]=None,
-    preset:Annotated[str, typer.Option(help='tiny (digits) or base (for a GPU).')]='tiny',
+    preset:Annotated[str, typer.Option(help='tiny (digits) or base (with --data).')]='tiny',
     seed:Seed=0, # of weights, data and dropout
     steps:Steps=None, # updates of the weights
     heldout:Annotated[Optional[float], typer.Option(
@@ -311,7 +311,8 @@ def decode(
     model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
     beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=1,
     n_best:Annotated[int, typer.Option(help='Answers, at most as many as the beam.')]=1,
-    length_penalty:Annotated[float, typer.Option(help='Alpha; 0 is none.')]=0.6,
+    length_penalty:Annotated[float, typer.Option(
+        help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
     max_len:Annotated[Optional[int], typer.Option(
         help='Tokens of an answer [default: those of the source + 50].')]=None,
     attention:Annotated[Optional[Path], typer.Option(
@@ -344,9 +345,9 @@ def train_translation(
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')]=None,
-    validation:Annotated[Optional[str], typer.Option(help='Files, as in --corpus.')]=None,
+    validation:Annotated[Optional[str], typer.Option(help='Files [default: a part].')]=None,
     test:Annotated[Optional[str], typer.Option(help='Likewise; both or none.')]=None,
-    max_length:Annotated[Optional[int], typer.Option(help='Characters of a side.')]=None,
+    max_length:Annotated[Optional[int], typer.Option(help='Leave out longer pairs.')]=None,
     lowercase:Annotated[bool, typer.Option('--lowercase', help='All in lower case.')]=False,
     seed:Seed=0, # of weights, order and dropout
     epochs:Annotated[Optional[int], typer.Option(help='Epochs at the most.')]=None,

@@ -201,7 +201,8 @@ def to_device(x:Tensor, # anywhere
     computing = torch.cuda.current_stream(device)
     copying = copy_stream(computing.device)
     with torch.cuda.stream(copying):
-        copied = x.pin_memory().to(computing.device, non_blocking=True)
+        pinned = x.contiguous().pin_memory() # in a piece, or it goes another way
+        copied = pinned.to(computing.device, non_blocking=True)
     computing.wait_stream(copying) # with what is asked for from now on
     copied.record_stream(computing) # which uses it
     return copied

@@ -140,7 +140,8 @@ class Results:
     def save_seeds(self, runs: list[dict]) -> Path:
         "Runs with a `seed` each; those of other seeds and the same configuration, which the file has from other days or machines, stay. Each says where it comes from."
         before = json.loads(self.path.read_text()) if self.path.is_file() else dict(origin=None, runs=[])
-        def recipe(run: dict) -> dict: return run.get("config", {}) | dict(seed=None)
+        def recipe(run: dict) -> dict: # and the same measurements, since a chapter takes their means
+            return run.get("config", {}) | dict(seed=None, measured=sorted({*run} - {"origin"}))
         seeds = {run["seed"] for run in runs}
         others = [dict(origin=before["origin"]) | run for run in before["runs"] if run["seed"] not in seeds and recipe(run) == recipe(runs[0])]
         return self.save(runs=sorted([dict(origin=self.origin) | run for run in runs] + others, key=lambda run: run["seed"]))

@@ -5,8 +5,10 @@
 Same model, same batches, no dropout: what is compared is tokens a second, and the loss of the last step, which has to be the same up to
 rounding. torchrun starts the processes, over NCCL on GPUs, a GPU each, and over gloo on a CPU. Writes results/together_DEVICE.json.
 """
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,7 +40,7 @@ def work(device: str, shard: bool, preset: str, rows: int, steps: int) -> dict:
         torch.manual_seed(0)
         model = Transformer(TransformerConfig.preset(preset, vocab_size=1000, dropout=0.0)).to(place)
         for n in (WARM_UP, steps):
-            history = train(model, again(n), TrainConfig(steps=n, log_every=1, lr=3e-4), loss_fn=chunked_sequence_loss, progress=False)
+            history = train(model, again(n), TrainConfig(steps=n, log_every=n, lr=3e-4), loss_fn=chunked_sequence_loss, progress=False)
         return dict(rank=process_rank(), tokens_per_second=round(history.n_tokens / history.seconds), last_loss=history.column("loss")[1][-1])
 
 
@@ -48,13 +50,17 @@ def start(n: int, *words) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *launcher, __file__, "--worker", f"{folder}/found.json", *map(str, words)]
         alone = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=alone, capture_output=True, text=True)
-        if done.returncode: raise RuntimeError(f"{' '.join(command)}\n{done.stderr[-3000:]}")
+        process = subprocess.Popen(command, env=alone, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try: _, said = process.communicate()
+        finally: # also when this one is told to stop: nobody is left on the GPUs
+            with contextlib.suppress(ProcessLookupError): os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode: raise RuntimeError(f"{' '.join(command)}\n{said[-3000:]}")
         return json.loads(Path(f"{folder}/found.json").read_text())
 
 
 def compare(device: str, processes: int, **sizes) -> dict:
     "All three ways. Raises `RuntimeError` if one of them trains another model."
+    if device == "cuda": torch.cuda.empty_cache() # what jobs before have left in this process
     found = {}
     for way, (n, shard) in WAYS.items():
         found[way] = start(n or processes, device, int(shard), json.dumps(sizes))

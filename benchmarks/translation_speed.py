@@ -1,13 +1,13 @@
 """How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
 
     python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
-    python benchmarks/translation_speed.py --corpus multi30k --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_lower_suffix_pre-norm_cpu_0
+    python benchmarks/translation_speed.py --corpus multi30k --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_lower_suffix_pre-norm_cpu_0
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
 ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
 part, and so does the same model as a Marian, or with norms before the sub-layers as a Pegasus: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
 (ours) or than the longest source of its batch (theirs). How many answers of
-the two are equal is part of the result. Theirs stops as ours does, as soon as no hypothesis can still win (`early_stopping="never"`). Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
+the two are equal is part of the result. Both sides end a search with as many answers as there are hypotheses (`early_stopping=True`), the one rule that both have. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
 """
 import statistics
 from functools import partial
@@ -58,7 +58,7 @@ def by_hugging_face(theirs, tokenizer, special, sentences: list, beam_size: int,
         src = batch.src.to(device)
         rows = theirs.generate(
             src, attention_mask=(src != special.pad_id).long(), max_new_tokens=src.shape[1] + 50, num_beams=beam_size, do_sample=False,
-            length_penalty=0.0, early_stopping="never" if beam_size > 1 else None, suppress_tokens=[special.pad_id, special.bos_id])
+            length_penalty=0.0, early_stopping=beam_size > 1, suppress_tokens=[special.pad_id, special.bos_id])
         for row in rows.tolist():
             ids = row[1:]
             answers[order[len(answers)]] = tokenizer.decode(ids[:ids.index(special.eos_id)] if special.eos_id in ids else ids)
@@ -68,7 +68,7 @@ def by_hugging_face(theirs, tokenizer, special, sentences: list, beam_size: int,
 def compare_decoding(model, tokenizer, sentences: list, beam_size: int, device: str, rounds: int) -> dict:
     "Sentences a second of both sides, in turns; what they wrote is compared."
     theirs, translator, written = to_huggingface(model).to(device), Translator(model, tokenizer), {}
-    sides = {"ours": partial(translator.translate, sentences, beam_size=beam_size, length_penalty=0.0, batch_size=AT_ONCE),
+    sides = {"ours": partial(translator.translate, sentences, beam_size=beam_size, length_penalty=0.0, early_stopping=True, batch_size=AT_ONCE),
              "hugging face": partial(by_hugging_face, theirs, tokenizer, SpecialTokens.of(model), sentences, beam_size, device)}
     def run(name): written[name] = sides[name]()
     times = {name: [] for name in sides}
@@ -104,6 +104,8 @@ def main(options):
     transformers.logging.set_verbosity_error()
     settings = TranslationConfig.preset(options.corpus, data_dir=options.data_dir, epochs=1, source=options.source, target=options.target, lowercase=options.lowercase)
     _, tokenizer, train_ids, _ = encode_parts(settings)
+    if options.model and Translator.load(options.model).tokenizer != tokenizer:
+        raise SystemExit(f"{options.model} has other tokens; name --source, --target and --lowercase as it was trained")
     config = settings.transformer(len(tokenizer))
     same = dict(attention_bias=True, attention_dropout=config.dropout, hidden_dropout=config.dropout) # as torch has them
     batches = list(islice(epochs(train_ids, settings.max_tokens), WARM_UP + options.steps))

@@ -282,6 +282,8 @@ def test_runs_of_other_seeds_stay_in_a_file_and_say_where_they_come_from(tmp_pat
     assert [run["origin"]["device"] for run in again] == ["one", "a third", "another"]
     other = [dict(seed=3, config=dict(epochs=5, seed=3))]  # another recipe: those of the last one go
     assert [run["seed"] for run in json.loads(results.save_seeds(other).read_text())["runs"]] == [3]
+    more = [dict(seed=4, config=dict(epochs=5, seed=4), stopped_early=1.0)]  # a chapter could not take the mean of both
+    assert [run["seed"] for run in json.loads(results.save_seeds(more).read_text())["runs"]] == [4]
 
 
 def test_the_memory_of_a_first_step_is_that_of_any():
