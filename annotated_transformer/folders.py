@@ -75,10 +75,11 @@ def check_files(folder, # written by `write_folder`
                                     f'{", ".join(sorted(files))}')
         size = path.stat().st_size
         if size != files[name]['size']:
-            raise ValueError(f'{path} is damaged: it has {size:,} bytes, and was written '
-                             f'with {files[name]["size"]:,}')
+            raise ValueError(f'{path} is damaged or exchanged: it has {size:,} bytes, and '
+                             f'was written with {files[name]["size"]:,}')
         if sha256(path) != files[name]['sha256']:
-            raise ValueError(f'{path} is damaged: its SHA-256 is not that of the manifest')
+            raise ValueError(f'{path} is damaged or exchanged: its SHA-256 is not that of '
+                             'the manifest')
 
 # %% ../nbs/94_folders.ipynb #check-replaceable
 def foreign_files(folder:Path, # there, or not
