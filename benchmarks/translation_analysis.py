@@ -130,7 +130,10 @@ def penalties(translator: Translator, parts: dict, language: str) -> list:
 def her_or_their(translator: Translator) -> dict:
     "For sentences in pairs: the log-odds of their against her, when beginning, source and pronoun are those of one (0) or of more (1)."
     model, tokenizer, odds, right = translator.model, translator.tokenizer, {}, [0, 0]
-    her, their = (tokenizer.encode(f"of {word}")[-1] for word in ("her", "their"))
+    her, their = (tokenizer.encode(f"of {word} house")[1] for word in ("her", "their"))
+    def before_pronoun(text): # the tokens after which it is due, whichever side of a word has the blank
+        ids = tokenizer.encode(f"{text} her house")
+        return ids[:len(ids) - 1 - ids[::-1].index(her)]
     for pair, rest in product(ONE_OR_MORE, THEN):
         sources = [f"{start} {rest}" for start in pair]
         written = translator.translate(sources)
@@ -142,7 +145,7 @@ def her_or_their(translator: Translator) -> dict:
         for beginning, source, pronoun in product((0, 1), repeat=3):
             memory, mask = read[source][0].clone(), read[source][1]
             memory[0, at[source]] = read[pronoun][0][0, at[pronoun]]
-            ids = torch.tensor([[model.config.bos_id, *tokenizer.encode(begun[beginning])]])
+            ids = torch.tensor([[model.config.bos_id, *before_pronoun(begun[beginning])]])
             logits = model.logits(model.decode(ids, memory, mask)[0, -1])
             odds.setdefault((beginning, source, pronoun), []).append((logits[their] - logits[her]).item())
     rows = [dict(beginning=b, source=s, pronoun=p, log_odds=sum(found) / len(found), their=sum(x > 0 for x in found)) for (b, s, p), found in odds.items()]
