@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from .config import (
 from .folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
-           'check_pairs', 'copy_stream', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens',
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'COPY_STREAMS', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets',
+           'Batch', 'check_pairs', 'copy_stream', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens',
            'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
@@ -187,11 +187,13 @@ def check_pairs(pairs:list, # of (source ids, target ids)
         if not src: raise argument_error(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/10_data.ipynb #to-device
-@cache
+COPY_STREAMS = {} # of each GPU, once it was asked for
+
 def copy_stream(device:torch.device # a GPU
                ) -> torch.cuda.Stream: # where batches are copied to it
     "A queue beside the one that computes."
-    return torch.cuda.Stream(device)
+    if device not in COPY_STREAMS: COPY_STREAMS[device] = torch.cuda.Stream(device)
+    return COPY_STREAMS[device]
 
 def to_device(x:Tensor, # anywhere
               device, # torch.device or its name

@@ -1,13 +1,13 @@
 """How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
 
     python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
-    python benchmarks/translation_speed.py --corpus multi30k --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_en-de_lower_suffix_pre-norm_cpu_0
+    python benchmarks/translation_speed.py --corpus multi30k --source de --target en --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_de-en_lower_suffix_pre-norm_cpu_0
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
 ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
 part, and so does the same model as a Marian, or with norms before the sub-layers as a Pegasus: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
 (ours) or than the longest source of its batch (theirs). How many answers of
-the two are equal is part of the result. Both sides end a search with as many answers as there are hypotheses (`early_stopping=True`), the one rule that both have. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
+the two are equal is part of the result. Both sides end a search with as many answers as there are hypotheses (`early_stopping=True`), and have no length penalty. Sentences a second, medians over the rounds; ratios above 1 mean that ours is faster.
 """
 import statistics
 from functools import partial
