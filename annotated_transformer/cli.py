@@ -39,7 +39,7 @@ from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out',
+__all__ = ['app', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'Part',
            'program', 'Stopped', 'main', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
            'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
            'answer_lines', 'decode', 'train_translation', 'translate']
@@ -81,10 +81,9 @@ def main():
 
 # %% ../nbs/93_cli.ipynb #option-error
 OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
-           'folder': '--out', 'every_minutes': '--checkpoint-minutes'}
+           'folder': '--out', 'every_minutes': '--checkpoint-minutes', 'shard': '--shard'}
 OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_penalty',
-    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'patience',
-    'shard')}
+    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'patience')}
 
 def option_error(error:Exception, # from the library
                  kept:list=(), # lines that say what is left of a run
@@ -336,6 +335,9 @@ def decode(
     except (ValueError, OSError) as error: raise option_error(error) from error
 
 # %% ../nbs/93_cli.ipynb #train-translation
+Part = Annotated[Optional[str], typer.Option(
+    help='Files of pairs, as for --corpus; both or none [default: parts of the corpus].')]
+
 @app.command('train-translation')
 def train_translation(
     corpus:Annotated[Optional[str], typer.Option(
@@ -345,9 +347,9 @@ def train_translation(
     source:Annotated[str, typer.Option(help='Language that is read.')]='en',
     target:Annotated[str, typer.Option(help='Language that is written.')]='de',
     data_dir:Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')]=None,
-    validation:Annotated[Optional[str], typer.Option(help='Files [default: a part].')]=None,
-    test:Annotated[Optional[str], typer.Option(help='Likewise; both or none.')]=None,
-    max_length:Annotated[Optional[int], typer.Option(help='Leave out longer pairs.')]=None,
+    validation:Part=None, # pairs that decide
+    test:Part=None, # pairs that are scored
+    max_length:Annotated[Optional[int], typer.Option(help='Longest, in characters.')]=None,
     lowercase:Annotated[bool, typer.Option('--lowercase', help='All in lower case.')]=False,
     seed:Seed=0, # of weights, order and dropout
     epochs:Annotated[Optional[int], typer.Option(help='Epochs at the most.')]=None,
@@ -360,13 +362,12 @@ def train_translation(
     minutes:Minutes=5.0, # between checkpoints
 ):
     "Train a translator on pairs of sentences; score translations of held-out ones."
-    preset = preset or (corpus if corpus == 'multi30k' else 'numbers')
     run_experiment(translation.TranslationConfig, translation.run_translation, translation,
-                   preset, device, out or Path('runs')/'translation', resume, overwrite,
-                   minutes, corpus=corpus, source=source, target=target, seed=seed,
-                   epochs=epochs, validation=validation, test=test, max_length=max_length,
-                   lowercase=lowercase, patience=patience,
-                   data_dir=data_dir and str(data_dir))
+                   preset or ('multi30k' if corpus == 'multi30k' else 'numbers'), device,
+                   out or Path('runs')/'translation', resume, overwrite, minutes,
+                   seed=seed, corpus=corpus, source=source, target=target, test=test,
+                   validation=validation, max_length=max_length, lowercase=lowercase,
+                   epochs=epochs, patience=patience, data_dir=data_dir and f'{data_dir}')
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')

@@ -310,7 +310,9 @@ def test_the_list_of_results_names_files_that_are_there():
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     found = text[text.index("## What was found") : text.index("## The base recipe")]
     there = {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")}
-    for heading, part in re.findall(r"\*\*([^*\n]+)\*\*[^\n]*\n\n(\|.*?)(?:\n\n|$)", found, re.S):
+    parts = re.findall(r"\*\*([^*\n]+)\*\*[^\n]*\n\n(\|.*?)(?:\n\n|$)", found, re.S)
+    assert [heading for heading, _ in parts] == ["The copy task", "A training step", "Decoding", "Other models", "Translation"]
+    for heading, part in parts:
         prefix = "translation_" if heading == "Translation" else ""
         for row in part.splitlines()[2:]:
             names = re.findall(r"`([\w-]+)`", row.rstrip(" |").rpartition("|")[2])
