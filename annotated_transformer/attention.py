@@ -48,9 +48,12 @@ def attention_weights(
     query:Tensor, # *batch Q Dk
     key:Tensor, # *batch K Dk
     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
+    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor: # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
-    return masked_softmax(scaled_dot_product_scores(query, key), mask)
+    scores = scaled_dot_product_scores(query, key)
+    if is_causal: mask = torch.ones_like(scores, dtype=torch.bool).tril()
+    return masked_softmax(scores, mask)
 
 def reference_attention(
     query:Tensor, # *batch Q Dk
@@ -58,10 +61,11 @@ def reference_attention(
     value:Tensor, # *batch K Dv
     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
     dropout:float=0.0, # probability of dropping a weight, now
+    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor: # *batch Q Dv
     """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
     rows, dropout."""
-    weights = attention_weights(query, key, mask)
+    weights = attention_weights(query, key, mask, is_causal)
     return apply_dropout(weights, dropout) @ value
 
 # %% ../nbs/02_attention.ipynb #fused-attention
@@ -71,15 +75,16 @@ def fused_attention(
     value:Tensor, # *batch K Dv
     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
     dropout:float=0.0, # probability of dropping a weight, now
+    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor: # *batch Q Dv
     "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
     if dropout and query.device.type == 'cpu': # there they have no dropout
-        return reference_attention(query, key, value, mask, dropout)
+        return reference_attention(query, key, value, mask, dropout, is_causal)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask,
-                                          dropout_p=dropout)
+                                          dropout_p=dropout, is_causal=is_causal)
 
-Attention = Callable[[Tensor, Tensor, Tensor, Tensor|None, float],
-                     Tensor] # query, key, value, mask, dropout -> output
+Attention = Callable[[Tensor, Tensor, Tensor, Tensor|None, float, bool],
+                     Tensor] # query, key, value, mask, dropout, is_causal -> output
 ATTENTIONS: dict[str, Attention] = {'reference': reference_attention,
                                     'fused': fused_attention}
 
@@ -153,10 +158,10 @@ def check_attention_inputs(query:Tensor, # *batch Q Dk
                            key:Tensor, # *batch K Dk
                            value:Tensor, # *batch K Dv
                            mask:Tensor|None=None, # bool, broadcastable to *batch Q K
+                           is_causal:bool=False, # instead of a mask
                           ):
     "Raise `ValueError` unless the shapes fit together and the mask is boolean."
-    shapes = {'query': tuple(query.shape), 'key': tuple(key.shape),
-              'value': tuple(value.shape)}
+    shapes = dict(query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape))
     if len(shapes['query']) < 2:
         raise argument_error('query', shapes['query'], 'at least two axes, Q Dk')
     *batch, n_queries, d_k = shapes['query']
@@ -166,7 +171,11 @@ def check_attention_inputs(query:Tensor, # *batch Q Dk
     if shapes['value'][:-1] != shapes['key'][:-1]:
         raise argument_error('value', shapes['value'],
                              f'{(*batch, n_keys, "Dv")} to fit the key')
+    if is_causal and n_queries != n_keys:
+        raise argument_error('key', shapes['key'],
+                             f'for is_causal as many keys as queries, {n_queries}')
     if mask is None: return
+    if is_causal: raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
     if mask.dtype != torch.bool:
         raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
     scores = (*batch, n_queries, n_keys)
@@ -184,9 +193,10 @@ def scaled_dot_product_attention(
     mask:Tensor|None=None, # broadcastable to *batch Q K; True = may attend
     dropout:float=0.0, # probability of dropping a weight, in [0, 1)
     attention_fn:Attention=fused_attention, # implementation, one of `ATTENTIONS`
+    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor: # *batch Q Dv
     """Scaled dot-product attention with its input checked. Raises `ValueError`. Source:
     equation 1."""
-    check_attention_inputs(query, key, value, mask)
+    check_attention_inputs(query, key, value, mask, is_causal)
     check_probabilities(dropout=dropout)
-    return attention_fn(query, key, value, mask, dropout)
+    return attention_fn(query, key, value, mask, dropout, is_causal)

@@ -98,14 +98,16 @@ def attend(query:Tensor, # *batch Q Dk
            mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
            dropout:float=0.0, # probability of dropping a weight, now
            attention_fn:Attention=fused_attention, # implementation if no weights are needed
+           is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
            need_weights:bool=False, # return the weights as well
           ) -> tuple[Tensor, Tensor|None]: # *batch Q Dv, and *batch Q K on request
     "Attention and, on request, its weights as they are before dropout."
     if not need_weights:
-        out = scaled_dot_product_attention(query, key, value, mask, dropout, attention_fn)
+        out = scaled_dot_product_attention(query, key, value, mask, dropout, attention_fn,
+                                           is_causal)
         return out, None
-    check_attention_inputs(query, key, value, mask)
-    weights = attention_weights(query, key, mask)
+    check_attention_inputs(query, key, value, mask, is_causal)
+    weights = attention_weights(query, key, mask, is_causal)
     return apply_dropout(weights, dropout) @ value, weights
 
 # %% ../nbs/04_multi_head_attention.ipynb #records-of
@@ -142,6 +144,7 @@ class MultiHeadAttention(nn.Module):
                 mask:Tensor|None=None, # bool, broadcastable to B H Q K; True = may attend
                 positions:Tensor|None=None, # Q, of x, for `rotary`; None: 0 ... Q-1
                 cache:KVCache|None=None, # of earlier tokens; x is appended to it
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                 need_weights:bool=False, # return the weights as well
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
         query, key, value = self.qkv_proj(x, memory) # B H Q Dk, B H K Dk, B H K Dv
@@ -150,7 +153,7 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         records = records_of(self) # none, except inside `record_attention`
         out, w = attend(query, key, value, mask, dropout, self.attention_fn,
-                        need_weights or bool(records))
+                        is_causal, need_weights or bool(records))
         for record in records: record.append(w.detach())
         out = self.out_proj(merge_heads(out)) # B Q D
         return (out, w) if need_weights else out

@@ -64,30 +64,30 @@ def tiled_attention(
     value:Tensor, # *batch K Dv
     mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
     dropout:float=0.0, # probability of dropping a weight, now
+    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
     tile:int=128, # keys looked at together
 ) -> Tensor: # *batch Q Dv
     "Equation 1, tile by tile, with an online softmax. Source: Rabe and Staats 2021."
     check_sizes(tile=tile)
-    n_keys, sums = key.shape[-2], torch.promote_types(query.dtype, torch.float32)
-    limits = torch.finfo(sums)
+    n, sums = key.shape[-2], torch.promote_types(query.dtype, torch.float32)
+    limits, places = torch.finfo(sums), torch.arange(n, device=query.device)
     highest = query.new_full((*query.shape[:-1], 1), limits.min, dtype=sums) # score so far
     total = torch.zeros_like(highest)
     output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=sums)
-    for these in (slice(start, start + tile) for start in range(0, n_keys, tile)):
+    for these in (slice(start, start + tile) for start in range(0, n, tile)):
         scores = scaled_dot_product_scores(query, key[..., these, :]).to(sums)
-        hidden = None if mask is None else ~mask.expand(*mask.shape[:-1],
-                                                        n_keys)[..., these]
-        if mask is not None: scores = scores.masked_fill(hidden, limits.min)
+        hidden = None if mask is None else ~mask.expand(*mask.shape[:-1], n)[..., these]
+        if is_causal: hidden = places[these] > places[:, None]
+        if hidden is not None: scores = scores.masked_fill(hidden, limits.min)
         new = torch.maximum(highest, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()
-        if mask is not None: weights = weights.masked_fill(hidden, 0.)
+        if hidden is not None: weights = weights.masked_fill(hidden, 0.)
         shrink = (highest - new).exp()
         total = total*shrink + weights.sum(-1, keepdim=True)
         some = value[..., these, :].to(sums)
         output = output*shrink + apply_dropout(weights, dropout) @ some
         highest = new
-    output = output / total.clamp(min=limits.tiny) # 0 where all is masked
-    return output.to(value.dtype)
+    return (output / total.clamp(min=limits.tiny)).to(value.dtype) # 0 where all is masked
 
 # %% ../nbs/71_tiled_attention.ipynb #restricted-attention
 def restricted_attention(

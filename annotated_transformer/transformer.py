@@ -17,7 +17,7 @@ from .config import (
     check_probabilities, check_sizes)
 from .embeddings import LMHead, TokenEmbedding
 from .layers import ACTIVATIONS, NORM_ORDERS, FeedForward
-from .masks import padding_mask, target_mask
+from .masks import padding_mask
 from .multi_head_attention import (KVCache, MultiHeadAttention,
                                                         cache_capacity, head_sizes)
 from .positions import POSITIONS, InputEmbedding
@@ -44,9 +44,10 @@ class EncoderLayer(nn.Module):
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B L D
-        def attend(h): return self.self_attention(h, None, mask, positions, cache)
-        x = self.residuals[0](x, attend)
+        x = self.residuals[0](
+            x, lambda h: self.self_attention(h, None, mask, positions, cache, is_causal))
         return self.residuals[1](x, self.feed_forward)
 
 # %% ../nbs/08_transformer.ipynb #decoderlayer
@@ -70,10 +71,11 @@ class DecoderLayer(nn.Module):
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
                 positions:Tensor|None=None, # T, of the tokens; None: 0 ... T-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B T D
         if memory is None: raise argument_error('memory', None, 'what the encoder returned')
-        def attend(h): return self.self_attention(h, None, mask, positions, cache)
-        x = self.residuals[0](x, attend)
+        x = self.residuals[0](
+            x, lambda h: self.self_attention(h, None, mask, positions, cache, is_causal))
         x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory_mask))
         return self.residuals[2](x, self.feed_forward)
 
@@ -91,9 +93,10 @@ class Encoder(nn.Module):
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:DecoderCache|None=None, # of earlier tokens, under a causal mask
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B L D
-        caches = layer_caches(self.layers, cache)
-        for layer, own in zip(self.layers, caches): x = layer(x, mask, positions, own)
+        for layer, own in zip(self.layers, layer_caches(self.layers, cache)):
+            x = layer(x, mask, positions, own, is_causal)
         return self.final_norm(x)
 
 # %% ../nbs/08_transformer.ipynb #decoder
@@ -112,11 +115,12 @@ class Decoder(nn.Module):
                 memory_mask:Tensor|None=None, # bool, broadcastable to B H T S
                 positions:Tensor|None=None, # T, of the tokens; None: 0 ... T-1
                 cache:DecoderCache|None=None, # of earlier tokens and the memory
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B T D
         caches = layer_caches(self.layers, cache)
         memories = [memory]*len(self.layers) if cache is None else cache.memory
         for layer, own, memory in zip(self.layers, caches, memories):
-            x = layer(x, memory, mask, memory_mask, positions, own)
+            x = layer(x, memory, mask, memory_mask, positions, own, is_causal)
         return self.final_norm(x)
 
 # %% ../nbs/08_transformer.ipynb #layer-caches
@@ -232,8 +236,7 @@ def build_encoder(config:StackConfig, # sizes and variants
                  ) -> Encoder:
     "N encoder layers of the configured kind."
     layers = [EncoderLayer(build_attention(config, rotary), build_feed_forward(config),
-                           lambda: build_residual(config))
-              for _ in range(config.n_layers)]
+                           lambda: build_residual(config)) for _ in range(config.n_layers)]
     return Encoder(layers,
                    NORM_ORDERS[config.norm].final_norm(config.d_model, config.norm_eps))
 
@@ -250,8 +253,7 @@ def build_decoder(config:StackConfig, # sizes and variants
 # %% ../nbs/08_transformer.ipynb #init-weights
 def init_weights(model:nn.Module, # any module; changed in place
                 ) -> nn.Module: # the same
-    """Xavier-uniform matrices and zero biases in every linear layer. Source: Glorot and
-    Bengio 2010."""
+    "Xavier-uniform matrices, zero biases in linear layers. Source: Glorot and Bengio 2010."
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -276,15 +278,15 @@ def build_embeddings(
 class EncoderDecoder(nn.Module):
     "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`."
     def forward(self, src:Tensor, # B S, source ids, or what else `encode` takes
-                tgt:Tensor, # B T, target ids, shifted right: they begin with BOS
+                tgt:Tensor, # B T, target ids that begin with BOS; padding at the end
                 return_hidden:bool=False, # what logits are made from, for a loss in chunks
                ) -> Tensor: # B T V; B T D if hidden
         hidden = self.decode(tgt, *self.encode(src))
         return hidden if return_hidden else self.logits(hidden)
 
     def decode(self, tgt, memory, memory_mask=None): # B T, B S D, B 1 1 S -> B T D
-        mask = target_mask(tgt, self.config.pad_id)
-        return self.decoder(self.tgt_embed(tgt), memory, mask, memory_mask)
+        x = self.tgt_embed(tgt) # padding, if any, stands at the end: no word sees it
+        return self.decoder(x, memory, None, memory_mask, is_causal=True)
 
     def logits(self, hidden): return self.output.logits(hidden) # *batch D -> *batch V
 
@@ -332,8 +334,7 @@ class Transformer(EncoderDecoder):
 
 # %% ../nbs/08_transformer.ipynb #decodercache
 class DecoderCache:
-    """What a decoder keeps between steps: keys and values of earlier tokens, and of the
-    memory."""
+    "What a decoder keeps between steps: keys and values, of tokens and of the memory."
     def __init__(self, layers:list, # of `KVCache`, one for each layer
                  memory:list, # its keys and values for each layer; None where there is none
                  memory_mask:Tensor|None=None, # B 1 1 S, bool, True = may attend
@@ -392,8 +393,7 @@ def init_cache(layers:nn.ModuleList, # of a decoder, or of an encoder under a ca
 def first_token(config:TransformerConfig, # or another one with `bos_id` and `pad_id`
                 bos_id:int|None, # None: the configuration's
                ) -> int:
-    """The id that begins every target. Raises `ValueError` if masks would hide it as
-    padding."""
+    "The id that begins every target. Raises `ValueError` for padding."
     bos_id = config.bos_id if bos_id is None else bos_id
     if bos_id is None or bos_id == config.pad_id:
         raise argument_error('bos_id', bos_id, f'an id other than pad_id = {config.pad_id}')

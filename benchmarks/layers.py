@@ -13,6 +13,7 @@ from machine import Results, arguments, rounded, seconds
 from torch import nn
 
 from annotated_transformer.attention import fused_attention, reference_attention
+from annotated_transformer.masks import causal_mask
 from annotated_transformer.tiled_attention import peak_bytes, restricted_attention, tiled_attention
 
 LENGTHS, WIDTH = [256, 512, 1024, 2048, 4096, 8192], 128
@@ -37,11 +38,19 @@ def layers(width: int, device: str) -> dict:
             heads = x[:, None]  # one; without this axis PyTorch has no fused kernel
             return attend(heads, heads, heads)[:, 0]
         return layer
+    masks = {} # made once: in a model all layers share one
+
+    def causal_by_a_table(query, key, value):
+        n = query.shape[-2]
+        if n not in masks: masks[n] = causal_mask(n, device=query.device)
+        return fused_attention(query, key, value, masks[n])
     convolution = nn.Conv1d(width, width, KERNEL, padding="same", device=device)
     return {
         "self-attention, by the formula": attention(reference_attention),
         "self-attention, in tiles": attention(tiled_attention),
         "self-attention, fused": attention(fused_attention),
+        "self-attention, fused, causal by a table": attention(causal_by_a_table),
+        "self-attention, fused, causal": attention(partial(fused_attention, is_causal=True)),
         "self-attention, restricted": attention(partial(restricted_attention, radius=RADIUS)),
         "recurrent": Recurrent(width, device),
         "convolutional": lambda x: convolution(x.mT).mT,

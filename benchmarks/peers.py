@@ -3,6 +3,7 @@
 Layers that come without embeddings stand between ours: the same embeddings, positions and tied logits. Dropout is in the four places where
 `nn.Transformer` has it. What still differs: `nn.Transformer` has a norm more at the end of each stack; x-transformers has no biases in attention and in
 its norms; labml-nn has the norm before each sub-layer. None of it is a hundredth of the work; results note the number of parameters of each.
+Targets are filled up at the end, where a causal mask hides the padding from all words; so no model is given a mask of it, as ours has none.
 Besides PyTorch and transformers they are installed for a comparison only:
 
     .venv/bin/python -m pip install --no-deps labml-nn "labml<0.5" labml-helpers x-transformers einops einx frozendict torch-einops-utils loguru
@@ -40,7 +41,7 @@ class TorchTransformer(BetweenOurEnds):
         pad = src == 0
         hidden = self.core(
             self.src_embed(src), self.tgt_embed(tgt), tgt_mask=to_ignore_mask(causal_mask(tgt.shape[1], device=tgt.device)),
-            src_key_padding_mask=pad, tgt_key_padding_mask=tgt == 0, memory_key_padding_mask=pad, tgt_is_causal=True,
+            src_key_padding_mask=pad, memory_key_padding_mask=pad, tgt_is_causal=True,
         )
         return self.output.logits(hidden)
 
@@ -61,7 +62,7 @@ class XTransformer(BetweenOurEnds):
     def forward(self, src, tgt):
         pad = src != 0
         memory = self.encoder(self.src_embed(src), mask=pad)
-        return self.output.logits(self.decoder(self.tgt_embed(tgt), mask=tgt != 0, context=memory, context_mask=pad))
+        return self.output.logits(self.decoder(self.tgt_embed(tgt), context=memory, context_mask=pad))
 
 
 class LabmlTransformer(BetweenOurEnds):
@@ -84,7 +85,7 @@ class LabmlTransformer(BetweenOurEnds):
 
     def forward(self, src, tgt):
         pad = (src != 0).T[None] # 1 S B
-        seen = causal_mask(tgt.shape[1], device=tgt.device)[..., None] & (tgt != 0).T[None] # T T B
+        seen = causal_mask(tgt.shape[1], device=tgt.device)[..., None] # T T 1
         memory = self.encoder(self.src_embed(src).transpose(0, 1), pad)
         hidden = self.decoder(self.tgt_embed(tgt).transpose(0, 1), memory, pad, seen)
         return self.output.logits(hidden.transpose(0, 1))
@@ -103,7 +104,7 @@ class Marian(nn.Module):
 
     def forward(self, src, tgt):
         return self.model(
-            input_ids=src, attention_mask=(src != 0).long(), decoder_input_ids=tgt, decoder_attention_mask=(tgt != 0).long(), use_cache=False,
+            input_ids=src, attention_mask=(src != 0).long(), decoder_input_ids=tgt, use_cache=False,
         ).logits
 
 

@@ -14,7 +14,6 @@ from ..config import (
     argument_error, check_choice, check_ids, check_sizes)
 from ..data import EOS, PAD
 from ..embeddings import TokenEmbedding
-from ..masks import causal_mask
 from ..multi_head_attention import cache_capacity
 from ..positions import POSITIONS, InputEmbedding
 from ..transformer import (DecoderCache, StackConfig, build_encoder,
@@ -66,8 +65,8 @@ class DecoderOnly(nn.Module):
         return hidden if return_hidden else self.logits(hidden)
 
     def hidden(self, ids, cache=None): # B T -> B T D
-        positions, mask = None, causal_mask(ids.shape[1], device=ids.device)
-        if cache is not None: positions, mask = cache.advance(ids.shape[1])
+        if cache is None: return self.blocks(self.embed(ids), is_causal=True)
+        positions, mask = cache.advance(ids.shape[1])
         return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
     def logits(self, hidden): return self.output.logits(hidden) # B T D -> B T V
@@ -96,7 +95,6 @@ class GPT(DecoderOnly):
 
     @property
     def output(self): return self.embed.embedding # makes logits, too
-
 
 # %% ../../nbs/50_models.gpt.ipynb #prompt-cache
 def prompt_cache(model:DecoderOnly, # in evaluation mode

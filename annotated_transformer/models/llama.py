@@ -119,10 +119,11 @@ class LlamaLayer(nn.Module):
                 mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
                 positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
                 cache:KVCache|None=None, # of earlier tokens, where there is one
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B L D
-        if self.window: mask = self.last_keys(x, mask, cache)
+        if self.window: mask, is_causal = self.last_keys(x, mask, cache), False
         h = self.attention_norm(x)
-        x = x + self.self_attention(h, None, mask, positions, cache)
+        x = x + self.self_attention(h, None, mask, positions, cache, is_causal)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
     def last_keys(self, x, mask, cache): # no mask: x may attend to all so far

@@ -16,7 +16,7 @@ from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
                                                         records_of)
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'fold_heads',
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'share_heads', 'fold_heads',
            'GroupedQueryAttention', 'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
@@ -97,6 +97,14 @@ class GroupedQKVProjection(QKVProjection):
         self.sizes = [n_heads*d_k, n_kv_heads*d_k, n_kv_heads*d_k]
         self.heads = n_heads, n_kv_heads, n_kv_heads
 
+# %% ../../nbs/60_models.modern_layers.ipynb #share-heads
+def share_heads(x:Tensor, # B G K Dk, keys or values
+                n_heads:int, # H, a multiple of G
+               ) -> Tensor: # B H K Dk
+    "The keys or values of each group, once for each of its heads."
+    check_heads(n_heads, x.shape[1])
+    return x.repeat_interleave(n_heads//x.shape[1], dim=1)
+
 # %% ../../nbs/60_models.modern_layers.ipynb #fold-heads
 def fold_heads(query:Tensor, # B H Q Dk
                mask:Tensor|None, # bool, broadcastable to B H Q K
@@ -135,17 +143,19 @@ class GroupedQueryAttention(MultiHeadAttention):
                 mask:Tensor|None=None, # bool, broadcastable to B H Q K; True = may attend
                 positions:Tensor|None=None, # Q, of x, for `rotary`; None: 0 ... Q-1
                 cache=None, # a `KVCache` of earlier tokens; x is appended to it
+                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                 need_weights:bool=False, # return the weights as well
                ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
         query, key, value = self.qkv_proj(x, memory) # B H Q Dk, B G K Dk, B G K Dk
         query, key = self.query_norm(query), self.key_norm(key)
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: key, value = cache.update(key, value)
-        rows, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
-        records = records_of(self) # none, except inside `record_attention`
-        out, w = attend(rows, key, value, mask, 0.0, self.attention_fn,
-                        need_weights or bool(records)) # B G H/G*Q Dk, B G H/G*Q K
         heads = query.shape[:3] # B H Q
+        if is_causal: key, value = share_heads(key, heads[1]), share_heads(value, heads[1])
+        else: query, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
+        records = records_of(self) # none, except inside `record_attention`
+        out, w = attend(query, key, value, mask, 0.0, self.attention_fn, is_causal,
+                        need_weights or bool(records)) # as the query's rows
         if w is not None: w = w.reshape(*heads, -1) # B H Q K
         for record in records: record.append(w.detach())
         out = self.out_proj(merge_heads(out.reshape(*heads, -1))) # B Q D
