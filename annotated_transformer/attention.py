@@ -52,7 +52,8 @@ def attention_weights(
 ) -> Tensor: # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
     scores = scaled_dot_product_scores(query, key)
-    if is_causal: mask = torch.ones_like(scores, dtype=torch.bool).tril()
+    if is_causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     return masked_softmax(scores, mask)
 
 def reference_attention(
@@ -158,7 +159,7 @@ def check_attention_inputs(query:Tensor, # *batch Q Dk
                            key:Tensor, # *batch K Dk
                            value:Tensor, # *batch K Dv
                            mask:Tensor|None=None, # bool, broadcastable to *batch Q K
-                           is_causal:bool=False, # instead of a mask
+                           is_causal:bool=False, # each query up to its own key; no mask
                           ):
     "Raise `ValueError` unless the shapes fit together and the mask is boolean."
     shapes = dict(query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape))
@@ -173,7 +174,7 @@ def check_attention_inputs(query:Tensor, # *batch Q Dk
                              f'{(*batch, n_keys, "Dv")} to fit the key')
     if is_causal and n_queries != n_keys:
         raise argument_error('key', shapes['key'],
-                             f'for is_causal as many keys as queries, {n_queries}')
+                             f'as many keys as queries, {n_queries}, for is_causal')
     if mask is None: return
     if is_causal: raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
     if mask.dtype != torch.bool:

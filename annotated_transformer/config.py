@@ -158,7 +158,7 @@ def model_bytes(model_class, # called with a configuration, as `Transformer` is
 class SpecialTokens:
     """Ids of the padding, beginning-of-sequence and end-of-sequence tokens; None where
     there is none."""
-    pad_id: int|None = 0 # fills up short rows; never attended to, scored or generated
+    pad_id: int|None = 0 # fills up short rows; never read by a word, scored or generated
     bos_id: int|None = 1 # begins every target; never generated
     eos_id: int|None = 2 # ends a sequence
 

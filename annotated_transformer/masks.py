@@ -38,7 +38,7 @@ def causal_mask(n_queries:int, # queries: the last ones of the sequence
 def target_mask(ids:Tensor, # B T, ids that the decoder reads
                 pad_id:int=0, # the id that fills up short sequences
                ) -> Tensor: # B 1 T T, bool
-    "Padding mask and causal mask: the mask of the decoder's self-attention."
+    "Padding mask and causal mask: a decoder's self-attention, wherever padding stands."
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], device=ids.device)
 
 # %% ../nbs/03_masks.ipynb #to-blocking

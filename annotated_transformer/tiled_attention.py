@@ -70,14 +70,14 @@ def tiled_attention(
     "Equation 1, tile by tile, with an online softmax. Source: Rabe and Staats 2021."
     check_sizes(tile=tile)
     n, sums = key.shape[-2], torch.promote_types(query.dtype, torch.float32)
-    limits, places = torch.finfo(sums), torch.arange(n, device=query.device)
+    limits = torch.finfo(sums)
     highest = query.new_full((*query.shape[:-1], 1), limits.min, dtype=sums) # score so far
     total = torch.zeros_like(highest)
     output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=sums)
     for these in (slice(start, start + tile) for start in range(0, n, tile)):
         scores = scaled_dot_product_scores(query, key[..., these, :]).to(sums)
         hidden = None if mask is None else ~mask.expand(*mask.shape[:-1], n)[..., these]
-        if is_causal: hidden = places[these] > places[:, None]
+        if is_causal: hidden = torch.ones_like(scores, dtype=bool).triu(1 - these.start)
         if hidden is not None: scores = scores.masked_fill(hidden, limits.min)
         new = torch.maximum(highest, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()

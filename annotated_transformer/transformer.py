@@ -164,7 +164,7 @@ class TransformerConfig(StackConfig):
     max_len: int = 1024 # positions kept ready; the limit of learned ones
     tie_weights: bool = True # one matrix for embeddings and output
     output_bias: bool = False # a number per token added to the logits
-    pad_id: int = 0 # fills up short sequences; what masks hide
+    pad_id: int = 0 # fills up short sequences; no word attends to it
     bos_id: int = 1 # begins every target; the data of chapter 10 use these three
     eos_id: int = 2 # ends every sequence
     presets = {'base': {}, 'big': dict(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),

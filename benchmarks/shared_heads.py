@@ -1,8 +1,9 @@
-"""One step of decoding before a long text: heads with keys of their own, shared keys that are repeated, and queries that are folded.
+"""Heads that share keys: with keys of their own, with the keys repeated, and with the queries folded; in a step of decoding, and in training.
 
     python benchmarks/shared_heads.py [--keys 2048] [--threads 2] [--rounds 15]
 
-Writes results/shared_heads_cpu.json: for some sizes, times as ratios to heads with keys of their own (medians; all ways take turns).
+Writes results/shared_heads_cpu.json: for a step before a long text, times as ratios to heads with keys of their own; for attention forward and
+backward, the repeated keys under `is_causal` beside the folded queries under a table, time and memory (medians; all ways take turns).
 Chapter 60 reads its table from there.
 """
 
@@ -12,9 +13,13 @@ from statistics import median
 import torch
 from machine import Results, arguments
 
-from annotated_transformer.models.modern_layers import fold_heads
+from annotated_transformer.masks import causal_mask
+from annotated_transformer.models.modern_layers import fold_heads, share_heads
 from annotated_transformer.multi_head_attention import attend
+from annotated_transformer.tiled_attention import peak_bytes
 
+LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
+TRAINED = dict(n_heads=8, n_kv_heads=2, d_k=64)
 SIZES = [dict(n_heads=32, n_kv_heads=8, d_k=128), dict(n_heads=32, n_kv_heads=1, d_k=128), dict(n_heads=14, n_kv_heads=2, d_k=64)]
 
 
@@ -24,22 +29,37 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
     own = torch.randn(2, 1, n_heads, n_keys, d_k)
     shared = torch.randn(2, 1, n_kv_heads, n_keys, d_k)
 
-    def repeated(): return attend(query, *(x.repeat_interleave(n_heads // n_kv_heads, 1) for x in shared))[0]
+    def repeated(): return attend(query, *(share_heads(x, n_heads) for x in shared))[0]
     def folded(): return attend(fold_heads(query, None, n_kv_heads)[0], *shared)[0].reshape(query.shape)
 
     assert torch.allclose(repeated(), folded(), atol=1e-5)
     return dict(own=lambda: attend(query, *own)[0], repeated=repeated, folded=folded)
 
 
-@torch.inference_mode()
-def compare(steps: dict, n_rounds: int) -> dict:
+def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: int) -> dict:
+    "name -> attention forward and backward, of a whole causal text"
+    query = torch.randn(batch, n_heads, length, d_k, requires_grad=True)
+    key, value = (torch.randn(batch, n_kv_heads, length, d_k, requires_grad=True) for _ in range(2))
+    mask = causal_mask(length)
+
+    def repeated(): return attend(query, share_heads(key, n_heads), share_heads(value, n_heads), is_causal=True)[0]
+
+    def folded():
+        rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
+        return attend(rows, key, value, mask_of_rows)[0].reshape(query.shape)
+
+    assert torch.allclose(repeated(), folded(), atol=1e-5)
+    return dict(repeated=lambda: repeated().sum().backward(), folded=lambda: folded().sum().backward())
+
+
+def compare(steps: dict, n_rounds: int, times_each: int = 10) -> dict:
     "Milliseconds of each way, of medians; in every round each has its turn."
     times = {name: [] for name in steps}
     for _ in range(n_rounds + 2):
         for name, step in steps.items():
             start = time.perf_counter()
-            for _ in range(10): step()
-            times[name].append((time.perf_counter() - start) * 100)
+            for _ in range(times_each): step()
+            times[name].append((time.perf_counter() - start) * 1000 / times_each)
     return {name: median(found[2:]) for name, found in times.items()}  # the first two warm up
 
 
@@ -52,7 +72,13 @@ if __name__ == "__main__":
     torch.set_num_threads(options.threads)
     results, found = Results("shared_heads_cpu", options), []
     for sizes in SIZES:
-        ms = compare(ways(**sizes, n_keys=options.keys), options.rounds)
+        with torch.inference_mode(): ms = compare(ways(**sizes, n_keys=options.keys), options.rounds)
         found.append(dict(sizes, milliseconds=ms, **{name: ms[name] / ms["own"] for name in ("repeated", "folded")}))
         print(found[-1], flush=True)
-    print("written to", results.save(sizes=found))
+    trained = []
+    for batch, length in LENGTHS:
+        steps = training_ways(batch, length, **TRAINED)
+        trained.append(dict(batch=batch, length=length, **TRAINED, milliseconds=compare(steps, options.rounds, 2),
+                            bytes={name: peak_bytes(step) for name, step in steps.items()}))
+        print(trained[-1], flush=True)
+    print("written to", results.save(sizes=found, training=trained))

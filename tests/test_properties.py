@@ -31,6 +31,10 @@ def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, densit
     for name, attention in ATTENTIONS.items():
         assert torch.allclose(attention(query, key, value, mask), expected, rtol=0, atol=1e-5), name
 
+    triangle = reference_attention(query, query, query, torch.arange(q) <= torch.arange(q)[:, None])
+    for name, attention in ATTENTIONS.items():
+        assert torch.allclose(attention(query, query, query, is_causal=True), triangle, rtol=0, atol=1e-5), name
+
 
 @few
 @given(size, size, size, size, st.integers(0, 2**31))

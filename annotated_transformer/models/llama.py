@@ -121,6 +121,8 @@ class LlamaLayer(nn.Module):
                 cache:KVCache|None=None, # of earlier tokens, where there is one
                 is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
                ) -> Tensor: # B L D
+        if is_causal and mask is not None:
+            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
         if self.window: mask, is_causal = self.last_keys(x, mask, cache), False
         h = self.attention_norm(x)
         x = x + self.self_attention(h, None, mask, positions, cache, is_causal)

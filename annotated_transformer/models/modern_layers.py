@@ -155,7 +155,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         else: query, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
         records = records_of(self) # none, except inside `record_attention`
         out, w = attend(query, key, value, mask, 0.0, self.attention_fn, is_causal,
-                        need_weights or bool(records)) # as the query's rows
+                        need_weights or bool(records)) # *heads Dk, or folded
         if w is not None: w = w.reshape(*heads, -1) # B H Q K
         for record in records: record.append(w.detach())
         out = self.out_proj(merge_heads(out.reshape(*heads, -1))) # B Q D
