@@ -52,7 +52,7 @@ def attention_weights(
 ) -> Tensor: # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
     scores = scaled_dot_product_scores(query, key)
-    if is_causal:
+    if is_causal: # as many rows as there are queries, for all heads one table
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     return masked_softmax(scores, mask)
 

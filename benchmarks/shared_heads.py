@@ -12,9 +12,10 @@ from statistics import median
 
 import torch
 from machine import Results, arguments
+from torch.nn import functional as F
 
 from annotated_transformer.masks import causal_mask
-from annotated_transformer.models.modern_layers import fold_heads, share_heads
+from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
 from annotated_transformer.multi_head_attention import attend
 from annotated_transformer.tiled_attention import peak_bytes
 
@@ -29,7 +30,7 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
     own = torch.randn(2, 1, n_heads, n_keys, d_k)
     shared = torch.randn(2, 1, n_kv_heads, n_keys, d_k)
 
-    def repeated(): return attend(query, *(share_heads(x, n_heads) for x in shared))[0]
+    def repeated(): return attend(query, *(repeat_heads(x, n_heads) for x in shared))[0]
     def folded(): return attend(fold_heads(query, None, n_kv_heads)[0], *shared)[0].reshape(query.shape)
 
     assert torch.allclose(repeated(), folded(), atol=1e-5)
@@ -42,14 +43,17 @@ def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: i
     key, value = (torch.randn(batch, n_kv_heads, length, d_k, requires_grad=True) for _ in range(2))
     mask = causal_mask(length)
 
-    def repeated(): return attend(query, share_heads(key, n_heads), share_heads(value, n_heads), is_causal=True)[0]
+    def repeated(): return attend(query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True)[0]
 
     def folded():
         rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
         return attend(rows, key, value, mask_of_rows)[0].reshape(query.shape)
 
-    assert torch.allclose(repeated(), folded(), atol=1e-5)
-    return dict(repeated=lambda: repeated().sum().backward(), folded=lambda: folded().sum().backward())
+    def enable_gqa(): return F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+
+    ways = dict(repeated=repeated, folded=folded, enable_gqa=enable_gqa)
+    for way in ways.values(): assert torch.allclose(way(), repeated(), atol=1e-5)
+    return {name: lambda way=way: way().sum().backward() for name, way in ways.items()}
 
 
 def compare(steps: dict, n_rounds: int, times_each: int = 10) -> dict:

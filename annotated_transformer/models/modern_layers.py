@@ -16,7 +16,7 @@ from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
                                                         records_of)
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'share_heads', 'fold_heads',
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'repeat_heads', 'fold_heads',
            'GroupedQueryAttention', 'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
@@ -98,7 +98,7 @@ class GroupedQKVProjection(QKVProjection):
         self.heads = n_heads, n_kv_heads, n_kv_heads
 
 # %% ../../nbs/60_models.modern_layers.ipynb #share-heads
-def share_heads(x:Tensor, # B G K Dk, keys or values
+def repeat_heads(x:Tensor, # B G K Dk, keys or values
                 n_heads:int, # H, a multiple of G
                ) -> Tensor: # B H K Dk
     "The keys or values of each group, once for each of its heads."
@@ -151,7 +151,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: key, value = cache.update(key, value)
         heads = query.shape[:3] # B H Q
-        if is_causal: key, value = share_heads(key, heads[1]), share_heads(value, heads[1])
+        if is_causal: key, value = repeat_heads(key, heads[1]), repeat_heads(value, heads[1])
         else: query, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
         records = records_of(self) # none, except inside `record_attention`
         out, w = attend(query, key, value, mask, 0.0, self.attention_fn, is_causal,
