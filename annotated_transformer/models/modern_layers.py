@@ -151,7 +151,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         if self.rotary: query, key = self.rotary.rotate(query, key, positions)
         if cache: key, value = cache.update(key, value)
         heads = query.shape[:3] # B H Q
-        if is_causal: key, value = repeat_heads(key, heads[1]), repeat_heads(value, heads[1])
+        if is_causal: key, value = (repeat_heads(x, heads[1]) for x in (key, value))
         else: query, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
         records = records_of(self) # none, except inside `record_attention`
         out, w = attend(query, key, value, mask, 0.0, self.attention_fn, is_causal,
