@@ -3,7 +3,8 @@
     python benchmarks/layers.py [--device cuda] [--rounds 9]
 
 One sequence, one head, nothing but the layer's own work: no projections. All layers take turns, and medians are kept. Memory is what a layer holds
-at the same time beyond its inputs, forward only, and forward and backward together. Writes results/layers_DEVICE.json, which chapter 71 shows.
+at the same time beyond its inputs, forward only, and forward and backward together. Then eight heads, as a model has them, under no mask, a causal
+mask as a table, and `is_causal`: time and memory, forward and backward. Writes results/layers_DEVICE.json, which chapter 71 shows.
 """
 import statistics
 from functools import partial
@@ -19,6 +20,7 @@ from annotated_transformer.tiled_attention import peak_bytes, restricted_attenti
 LENGTHS, WIDTH = [256, 512, 1024, 2048, 4096, 8192], 128
 WIDTHS, LENGTH = [64, 128, 256, 512, 1024], 1024
 RADIUS, KERNEL = 64, 3
+CAUSAL_LENGTHS, HEADS, HEAD_WIDTH = [512, 1024, 2048, 4096], 8, 64
 
 
 class Recurrent(nn.Module):
@@ -38,19 +40,11 @@ def layers(width: int, device: str) -> dict:
             heads = x[:, None]  # one; without this axis PyTorch has no fused kernel
             return attend(heads, heads, heads)[:, 0]
         return layer
-    masks = {} # made once: in a model all layers share one
-
-    def causal_by_a_table(query, key, value):
-        n = query.shape[-2]
-        if n not in masks: masks[n] = causal_mask(n, device=query.device)
-        return fused_attention(query, key, value, masks[n])
     convolution = nn.Conv1d(width, width, KERNEL, padding="same", device=device)
     return {
         "self-attention, by the formula": attention(reference_attention),
         "self-attention, in tiles": attention(tiled_attention),
         "self-attention, fused": attention(fused_attention),
-        "self-attention, fused, causal by a table": attention(causal_by_a_table),
-        "self-attention, fused, causal": attention(partial(fused_attention, is_causal=True)),
         "self-attention, restricted": attention(partial(restricted_attention, radius=RADIUS)),
         "recurrent": Recurrent(width, device),
         "convolutional": lambda x: convolution(x.mT).mT,
@@ -99,9 +93,38 @@ def compare(device: str, rounds: int, lengths=tuple(LENGTHS), widths=tuple(WIDTH
     )
 
 
+def compare_causal(device: str, rounds: int, lengths=tuple(CAUSAL_LENGTHS)) -> list:
+    "Fused attention without a mask, under a causal mask as a table, and told `is_causal`, forward and backward."
+    torch.manual_seed(0)
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32 # what its flash kernel takes
+    sides = []
+    for n in lengths:
+        x = torch.randn(1, HEADS, n, HEAD_WIDTH, device=device, dtype=dtype)
+        mask = causal_mask(n, device=device) # made once: in a model all layers share it
+        sides.append((x, {"no mask": fused_attention, "a table": partial(fused_attention, mask=mask), "is_causal": partial(fused_attention, is_causal=True)}))
+
+    def step(attend, x):
+        x = x.detach().requires_grad_()
+        attend(x, x, x).sum().backward()
+    times = [{name: [] for name in ways} for _, ways in sides]
+    for number in range(rounds + 1):
+        for (x, ways), spent in zip(sides, times):
+            for name, attend in ways.items():
+                once = 1000 * seconds(partial(step, attend, x), device)
+                if number: spent[name].append(once)  # the first round warms up
+    return [
+        dict(length=x.shape[2], ways={
+            name: dict(milliseconds=rounded(statistics.median(spent[name])), bytes=memory(lambda x, attend=attend: attend(x, x, x), x, True, device))
+            for name, attend in ways.items()
+        })
+        for (x, ways), spent in zip(sides, times)
+    ]
+
+
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     results = Results(f"layers_{options.device}", options)
-    print("written to", results.save(**compare(options.device, options.rounds)))
+    found = compare(options.device, options.rounds)
+    print("written to", results.save(**found, causal=compare_causal(options.device, options.rounds)))

@@ -144,10 +144,10 @@ def processes(context: Context, **sizes) -> dict:
     return compare(context.device, max(2, torch.cuda.device_count()), **sizes)
 
 
-def layer_costs(context: Context, **settings) -> dict:
-    "Time and memory of the layers of Table 1."
-    from layers import compare
-    return compare(device=context.device, **settings)
+def layer_costs(context: Context, rounds: int, causal_lengths: tuple | None = None, **sizes) -> dict:
+    "Time and memory of the layers of Table 1, and of a causal mask as a table and without one."
+    from layers import CAUSAL_LENGTHS, compare, compare_causal
+    return dict(**compare(context.device, rounds, **sizes), causal=compare_causal(context.device, rounds, causal_lengths or CAUSAL_LENGTHS))
 
 
 def decoding_speed(context: Context, compiled: bool, batch: int, beam: int, length: int, rounds: int, **changes) -> dict:
@@ -251,7 +251,7 @@ AGAIN = [(task, seed) for seed in (1, 2) for task in ("copy", "reverse", "sort")
 STAGES = (
     Stage("device", "the two ceilings: a large copy, and a bfloat16 product; the layers of Table 1", (
         Job("ceilings", measure_device, 0.3, dict(copied=2**31, size=8192, rounds=20), dict(copied=2**24, size=256, rounds=3)),
-        Job("layers", layer_costs, 0.7, dict(rounds=9), dict(rounds=1, lengths=(64, 128, 256, 512), widths=(16, 32, 64))),
+        Job("layers", layer_costs, 0.7, dict(rounds=9), dict(rounds=1, lengths=(64, 128, 256, 512), widths=(16, 32, 64), causal_lengths=(64, 128))),
     )),
     Stage("copy_task", "the copy task at the paper's size, to exact copies", (
         Job("copy, post-norm", copy_run, 4.5, dict(preset="base", recipe="post-norm", eval_every=500), SHORT),
