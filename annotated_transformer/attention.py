@@ -52,8 +52,9 @@ def attention_weights(
 ) -> Tensor: # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
     scores = scaled_dot_product_scores(query, key)
-    if is_causal: # as many rows as there are queries, for all heads one table
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if is_causal: # one table for all heads
+        ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+        mask = ones.tril() if mask is None else mask & ones.tril()
     return masked_softmax(scores, mask)
 
 def reference_attention(
