@@ -76,17 +76,17 @@ def tiled_attention(
     output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=sums)
     for these in (slice(start, start + tile) for start in range(0, n, tile)):
         scores = scaled_dot_product_scores(query, key[..., these, :]).to(sums)
-        hidden = None if mask is None else ~mask.expand(*mask.shape[:-1], n)[..., these]
-        if is_causal: hidden = torch.ones_like(scores, dtype=bool).triu(1 - these.start)
-        if hidden is not None: scores = scores.masked_fill(hidden, limits.min)
+        hidden = False if mask is None else ~mask.expand(*mask.shape[:-1], n)[..., these]
+        if is_causal:
+            hidden = torch.ones_like(scores, dtype=bool).triu(1 - these.start) | hidden
+        if hidden is not False: scores = scores.masked_fill(hidden, limits.min)
         new = torch.maximum(highest, scores.amax(-1, keepdim=True))
         weights = (scores - new).exp()
-        if hidden is not None: weights = weights.masked_fill(hidden, 0.)
-        shrink = (highest - new).exp()
+        if hidden is not False: weights = weights.masked_fill(hidden, 0.)
+        shrink, highest = (highest - new).exp(), new
         total = total*shrink + weights.sum(-1, keepdim=True)
         some = value[..., these, :].to(sums)
         output = output*shrink + apply_dropout(weights, dropout) @ some
-        highest = new
     return (output / total.clamp(min=limits.tiny)).to(value.dtype) # 0 where all is masked
 
 # %% ../nbs/71_tiled_attention.ipynb #restricted-attention

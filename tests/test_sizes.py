@@ -5,12 +5,17 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from project import ROOT
 
 from annotated_transformer.datasets.images import digits
 from annotated_transformer.experiments.captioning import strips
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, held_out_pairs
 from annotated_transformer.experiments.language_model import ngram_losses, sample_prompts
+from annotated_transformer.models.gpt import GPT, GPTConfig
+from annotated_transformer.models.llama import Llama, LlamaConfig
+from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.transformer import Transformer, TransformerConfig
 
 
 def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
@@ -28,6 +33,29 @@ def test_counting_in_a_large_text_is_judged_by_its_size(monkeypatch):
     monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**20))
     with pytest.raises(ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"):
         ngram_losses([range(4_000_000)], [], 5)
+
+
+SMALL = dict(vocab_size=13, d_model=16, d_ff=16, n_heads=4, n_layers=2, max_len=1024)
+TRAINED = {
+    "encoder-decoder": (Transformer(TransformerConfig(**SMALL, dropout=0.0)), 2),
+    "GPT": (GPT(GPTConfig(**SMALL, dropout=0.0, attention_dropout=0.0)), 1),
+    "Llama, heads that share keys": (Llama(LlamaConfig(**SMALL, n_kv_heads=2, pad_id=0)), 1),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_memory_of_a_step_grows_with_the_length_and_not_with_its_square(name):
+    "With a causal mask as a table in each layer twice as many tokens cost 3.3 to 3.8 times as much more."
+    model, n_inputs = TRAINED[name]
+
+    def held(n):
+        ids = torch.full((1, n), 3)
+        def step(): model(*[ids] * n_inputs).sum().backward()
+        model.zero_grad()
+        return peak_bytes(step)
+
+    short, middle, long = (held(n) for n in (256, 512, 1024))
+    assert 1.9 < (long - middle) / (middle - short) < 2.1
 
 
 def test_the_command_asks_for_threads_that_sleep_while_they_wait():

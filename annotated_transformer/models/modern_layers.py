@@ -97,10 +97,10 @@ class GroupedQKVProjection(QKVProjection):
         self.sizes = [n_heads*d_k, n_kv_heads*d_k, n_kv_heads*d_k]
         self.heads = n_heads, n_kv_heads, n_kv_heads
 
-# %% ../../nbs/60_models.modern_layers.ipynb #share-heads
+# %% ../../nbs/60_models.modern_layers.ipynb #repeat-heads
 def repeat_heads(x:Tensor, # B G K Dk, keys or values
-                n_heads:int, # H, a multiple of G
-               ) -> Tensor: # B H K Dk
+                 n_heads:int, # H, a multiple of G
+                ) -> Tensor: # B H K Dk
     "The keys or values of each group, once for each of its heads."
     check_heads(n_heads, x.shape[1])
     return x.repeat_interleave(n_heads//x.shape[1], dim=1)
