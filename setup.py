@@ -1,4 +1,5 @@
 "The package as setuptools sees it; every value comes from `settings.ini`."
+
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -7,7 +8,10 @@ from setuptools import find_packages, setup
 _parser = ConfigParser(delimiters=["="])
 _parser.read("settings.ini", encoding="utf-8")
 cfg = _parser["DEFAULT"]
-extras = {name: cfg[f"{name}_requirements"].split() for name in ("dev", "docs", "hub", "images", "translation", "tensorboard", "notebooks")}
+extras = {
+    name: cfg[f"{name}_requirements"].split()
+    for name in ("dev", "docs", "hub", "images", "translation", "tensorboard", "notebooks")
+}
 
 setup(
     name=cfg["lib_name"],
@@ -31,6 +35,9 @@ setup(
         # lets nbdev link names in backticks and show source links for this library
         "nbdev": ["annotated_transformer=annotated_transformer._modidx:d"],
     },
-    classifiers=["Programming Language :: Python :: 3", "Topic :: Scientific/Engineering :: Artificial Intelligence"],
+    classifiers=[
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
     zip_safe=False,
 )

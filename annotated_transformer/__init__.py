@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 _PUBLIC = { # name -> the module that defines it
     "Transformer": "transformer", "TransformerConfig": "transformer",
     "GPT": "models.gpt", "GPTConfig": "models.gpt",
-    "synthetic_pairs": "datasets.synthetic", "count_parameters": "experiments.experiment",
+    "synthetic_pairs": "datasets.synthetic", "count_parameters": "experiments.runs",
     "SpecialTokens": "config", "Batch": "data", "batch_pairs": "data", "batch_by_tokens": "data",
     "train": "training", "TrainConfig": "training", "evaluate": "training",
     "save_model": "checkpoint", "load_model": "checkpoint",

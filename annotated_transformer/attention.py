@@ -20,51 +20,56 @@ __all__ = ['Attention', 'ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_
            'cosine_scores', 'check_attention_inputs', 'scaled_dot_product_attention']
 
 # %% ../nbs/02_attention.ipynb #scaled-dot-product-scores
-def dot_product_scores(query:Tensor, # *batch Q Dk
-                       key:Tensor, # *batch K Dk
-                      ) -> Tensor: # *batch Q K
+def dot_product_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+) -> Tensor:  # *batch Q K
     "Dot product of each query with each key. Source: Luong et al. 2015, 'dot'."
     return query @ key.transpose(-2, -1)
 
-def scaled_dot_product_scores(query:Tensor, # *batch Q Dk
-                              key:Tensor, # *batch K Dk
-                             ) -> Tensor: # *batch Q K
+
+def scaled_dot_product_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+) -> Tensor:  # *batch Q K
     "Dot products divided by the root of d_k. Source: section 3.2.1."
-    return dot_product_scores(query, key) / query.shape[-1]**0.5
+    return dot_product_scores(query, key) / query.shape[-1] ** 0.5
 
 # %% ../nbs/02_attention.ipynb #masked-softmax
 def masked_softmax(
-    scores:Tensor, # *batch Q K
-    mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
-) -> Tensor: # *batch Q K, rows sum to 1, or to 0 where all is masked
+    scores: Tensor,  # *batch Q K
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+) -> Tensor:  # *batch Q K, rows sum to 1, or to 0 where all is masked
     """Softmax over the allowed keys. Source: section 3.2.3. Differs: a fully masked row
     gives zeros."""
-    if mask is None: return scores.softmax(-1)
+    if mask is None:
+        return scores.softmax(-1)
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
 
 # %% ../nbs/02_attention.ipynb #reference-attention
 def attention_weights(
-    query:Tensor, # *batch Q Dk
-    key:Tensor, # *batch K Dk
-    mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
-    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
-) -> Tensor: # *batch Q K
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
     scores = scaled_dot_product_scores(query, key)
-    if is_causal: # one table for all heads
+    if is_causal:  # one table for all heads
         ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
         mask = ones.tril() if mask is None else mask & ones.tril()
     return masked_softmax(scores, mask)
 
+
 def reference_attention(
-    query:Tensor, # *batch Q Dk
-    key:Tensor, # *batch K Dk
-    value:Tensor, # *batch K Dv
-    mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
-    dropout:float=0.0, # probability of dropping a weight, now
-    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
-) -> Tensor: # *batch Q Dv
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    dropout: float = 0.0,  # probability of dropping a weight, now
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q Dv
     """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
     rows, dropout."""
     weights = attention_weights(query, key, mask, is_causal)
@@ -72,96 +77,118 @@ def reference_attention(
 
 # %% ../nbs/02_attention.ipynb #fused-attention
 def fused_attention(
-    query:Tensor, # *batch Q Dk
-    key:Tensor, # *batch K Dk
-    value:Tensor, # *batch K Dv
-    mask:Tensor|None=None, # bool, broadcastable to *batch Q K; True = may attend
-    dropout:float=0.0, # probability of dropping a weight, now
-    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
-) -> Tensor: # *batch Q Dv
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    dropout: float = 0.0,  # probability of dropping a weight, now
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q Dv
     "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
-    if dropout and query.device.type == 'cpu': # there they have no dropout
+    if dropout and query.device.type == 'cpu':  # there they have no dropout
         return reference_attention(query, key, value, mask, dropout, is_causal)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask,
-                                          dropout_p=dropout, is_causal=is_causal)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+    )
 
-Attention = Callable[[Tensor, Tensor, Tensor, Tensor|None, float, bool],
-                     Tensor] # query, key, value, mask, dropout, is_causal -> output
-ATTENTIONS: dict[str, Attention] = {'reference': reference_attention,
-                                    'fused': fused_attention}
+
+Attention = Callable[
+    [Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor
+]  # query, key, value, mask, dropout, is_causal -> output
+ATTENTIONS: dict[str, Attention] = {
+    'reference': reference_attention,
+    'fused': fused_attention,
+}
 
 # %% ../nbs/02_attention.ipynb #generalscores
 class GeneralScores(nn.Module):
     """Bilinear scores of queries and keys of different widths. Source: Luong et al. 2015,
     'general'."""
-    def __init__(self,
-                 d_query:int, # width of a query
-                 d_key:int, # width of a key
-                ):
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        d_key: int,  # width of a key
+    ):
         super().__init__()
         self.weight = nn.Linear(d_query, d_key, bias=False)
 
-    def forward(self, query:Tensor, # *batch Q d_query
-                key:Tensor, # *batch K d_key
-               ) -> Tensor: # *batch Q K
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K d_key
+    ) -> Tensor:  # *batch Q K
         return dot_product_scores(self.weight(query), key)
 
 # %% ../nbs/02_attention.ipynb #additivescores
 class AdditiveScores(nn.Module):
     """Scores of pairs by a feed-forward network with one hidden layer. Source: Bahdanau et
     al. 2014."""
-    def __init__(self,
-                 d_query:int, # width of a query
-                 d_key:int, # width of a key
-                 d_hidden:int, # width of the hidden layer
-                ):
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        d_key: int,  # width of a key
+        d_hidden: int,  # width of the hidden layer
+    ):
         super().__init__()
         self.query_proj = nn.Linear(d_query, d_hidden)
         self.key_proj = nn.Linear(d_key, d_hidden, bias=False)
         self.score = nn.Linear(d_hidden, 1, bias=False)
 
-    def forward(self, query:Tensor, # *batch Q d_query
-                key:Tensor, # *batch K d_key
-               ) -> Tensor: # *batch Q K
-        pairs = (self.query_proj(query)[..., :, None, :]
-                 + self.key_proj(key)[..., None, :, :]) # *batch Q K d_hidden
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K d_key
+    ) -> Tensor:  # *batch Q K
+        pairs = (
+            self.query_proj(query)[..., :, None, :] + self.key_proj(key)[..., None, :, :]
+        )  # *batch Q K d_hidden
         return self.score(pairs.tanh()).squeeze(-1)
 
 # %% ../nbs/02_attention.ipynb #location-and-cosine-scores
 class LocationScores(nn.Module):
     """Scores of positions from the query alone, without the keys. Source: Luong et al.
     2015, 'location'."""
-    def __init__(self,
-                 d_query:int, # width of a query
-                 max_len:int, # keys at the most
-                ):
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        max_len: int,  # keys at the most
+    ):
         super().__init__()
         self.max_len = max_len
         self.places = nn.Linear(d_query, max_len, bias=False)
 
-    def forward(self, query:Tensor, # *batch Q d_query
-                key:Tensor, # *batch K Dk, only K is used
-               ) -> Tensor: # *batch Q K
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K Dk, only K is used
+    ) -> Tensor:  # *batch Q K
         if key.shape[-2] > self.max_len:
-            raise argument_error('key', tuple(key.shape),
-                                 f'at most max_len = {self.max_len} keys')
-        return self.places(query)[..., :key.shape[-2]]
+            raise argument_error(
+                'key', tuple(key.shape), f'at most max_len = {self.max_len} keys'
+            )
+        return self.places(query)[..., : key.shape[-2]]
 
-def cosine_scores(query:Tensor, # *batch Q Dk
-                  key:Tensor, # *batch K Dk
-                  beta:float=1.0, # the largest possible score, > 0
-                 ) -> Tensor: # *batch Q K
+
+def cosine_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    beta: float = 1.0,  # the largest possible score, > 0
+) -> Tensor:  # *batch Q K
     """Cosine of the angle between query and key, multiplied by beta. Source: Graves et al.
     2014."""
     return beta * dot_product_scores(F.normalize(query, dim=-1), F.normalize(key, dim=-1))
 
 # %% ../nbs/02_attention.ipynb #check-attention
-def check_attention_inputs(query:Tensor, # *batch Q Dk
-                           key:Tensor, # *batch K Dk
-                           value:Tensor, # *batch K Dv
-                           mask:Tensor|None=None, # bool, broadcastable to *batch Q K
-                           is_causal:bool=False, # each query up to its own key; no mask
-                          ):
+def check_attention_inputs(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
+    is_causal: bool = False,  # each query up to its own key; no mask
+):
     "Raise `ValueError` unless the shapes fit together and the mask is boolean."
     shapes = dict(query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape))
     if len(shapes['query']) < 2:
@@ -171,32 +198,38 @@ def check_attention_inputs(query:Tensor, # *batch Q Dk
     if (batch_of_key, d_key) != (batch, d_k):
         raise argument_error('key', shapes['key'], f'{(*batch, "K", d_k)} to fit the query')
     if shapes['value'][:-1] != shapes['key'][:-1]:
-        raise argument_error('value', shapes['value'],
-                             f'{(*batch, n_keys, "Dv")} to fit the key')
+        raise argument_error(
+            'value', shapes['value'], f'{(*batch, n_keys, "Dv")} to fit the key'
+        )
     if is_causal and n_queries != n_keys:
-        raise argument_error('key', shapes['key'],
-                             f'as many keys as queries, {n_queries}, for is_causal')
-    if mask is None: return
-    if is_causal: raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+        raise argument_error(
+            'key', shapes['key'], f'as many keys as queries, {n_queries}, for is_causal'
+        )
+    if mask is None:
+        return
+    if is_causal:
+        raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
     if mask.dtype != torch.bool:
         raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
     scores = (*batch, n_queries, n_keys)
-    fits = (2 <= mask.ndim <= len(scores)
-            and all(m == 1 or m == s for m, s in zip(mask.shape[::-1], scores[::-1])))
+    fits = 2 <= mask.ndim <= len(scores) and all(
+        m == 1 or m == s for m, s in zip(mask.shape[::-1], scores[::-1])
+    )
     if not fits:
-        raise argument_error('mask', tuple(mask.shape),
-                             f'two axes or more that broadcast to {scores}')
+        raise argument_error(
+            'mask', tuple(mask.shape), f'two axes or more that broadcast to {scores}'
+        )
 
 # %% ../nbs/02_attention.ipynb #scaled-dot-product-attention
 def scaled_dot_product_attention(
-    query:Tensor, # *batch Q Dk
-    key:Tensor, # *batch K Dk
-    value:Tensor, # *batch K Dv
-    mask:Tensor|None=None, # broadcastable to *batch Q K; True = may attend
-    dropout:float=0.0, # probability of dropping a weight, in [0, 1)
-    attention_fn:Attention=fused_attention, # implementation, one of `ATTENTIONS`
-    is_causal:bool=False, # instead of a mask: query i may attend to keys 0 ... i
-) -> Tensor: # *batch Q Dv
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # broadcastable to *batch Q K; True = may attend
+    dropout: float = 0.0,  # probability of dropping a weight, in [0, 1)
+    attention_fn: Attention = fused_attention,  # implementation, one of `ATTENTIONS`
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q Dv
     """Scaled dot-product attention with its input checked. Raises `ValueError`. Source:
     equation 1."""
     check_attention_inputs(query, key, value, mask, is_causal)

@@ -18,65 +18,91 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .config import (
-    argument_error, check_memory, check_sizes, import_extra, uncompiled)
-from .folders import read_folder, write_folder
-from .loss import nan_as_worst
-from annotated_transformer.processes import (
-    gather_values, load_shards, on_first_process, process_rank, put_shards, save_shards,
-    take_shards)
+from annotated_transformer.config import (
+    argument_error,
+    check_memory,
+    check_sizes,
+    import_extra,
+    unwrap_compiled,
+)
+from .utils.atomic_folders import read_folder, write_folder
+from .loss import nan_to_inf
+from annotated_transformer.distributed import (
+    gather_values,
+    load_shards,
+    run_on_rank_zero,
+    process_rank,
+    put_shards,
+    save_shards,
+    take_shards,
+)
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
            'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves', 'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
-FORMAT = 3 # of model folders; it changes when names of parameters, options or files do
+FORMAT = 3  # of model folders; it changes when names of parameters, options or files do
 CONFIG, WEIGHTS, SHARDS = 'config.json', 'model.safetensors', 'shards'
 
-def distinct_weights(model:nn.Module # any
-                    ) -> dict: # name -> tensor
+
+def distinct_weights(
+    model: nn.Module,  # any
+) -> dict:  # name -> tensor
     "Every weight once: a shared one under its first name, so that files can be compared."
     first = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         first.setdefault(id(tensor), (name, tensor.detach().contiguous()))
     return dict(first.values())
 
-def write_model(model:nn.Module, # any; its configuration is written if it has one
-                folder:Path, # to write into
-                tokenizer=None, # saved beside it by its own `save(folder)`
-               ):
+
+def write_model(
+    model: nn.Module,  # any; its configuration is written if it has one
+    folder: Path,  # to write into
+    tokenizer=None,  # saved beside it by its own `save(folder)`
+):
     "Write weights, configuration and tokenizer; shared weights are stored once."
     # here, so that importing needs torch only
     from safetensors import SafetensorError
     from safetensors.torch import save_file
-    model = uncompiled(model)
+
+    model = unwrap_compiled(model)
     if hasattr(model, 'config'):
         config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
-        (folder/CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
-    try: save_file(distinct_weights(model), folder/WEIGHTS, {'format': 'pt'})
-    except SafetensorError as error: raise OSError(str(error)) from error # a full disk
-    shutil.copymode(folder, folder/WEIGHTS) # safetensors hides it from the group
-    os.chmod(folder/WEIGHTS, (folder/WEIGHTS).stat().st_mode & 0o666)
-    if tokenizer is not None: tokenizer.save(folder)
+        (folder / CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
+    try:
+        save_file(distinct_weights(model), folder / WEIGHTS, {'format': 'pt'})
+    except SafetensorError as error:
+        raise OSError(str(error)) from error  # a full disk
+    shutil.copymode(folder, folder / WEIGHTS)  # safetensors hides it from the group
+    os.chmod(folder / WEIGHTS, (folder / WEIGHTS).stat().st_mode & 0o666)
+    if tokenizer is not None:
+        tokenizer.save(folder)
 
-def save_model(model:nn.Module, # with a `config`, to be saved
-               folder, # made if it is not there, replaced if this library wrote it
-               tokenizer=None, # saved beside it by its own `save(folder)`
-               overwrite:bool=False, # also a folder with other files in it
-              ) -> Path: # the folder
+
+def save_model(
+    model: nn.Module,  # with a `config`, to be saved
+    folder,  # made if it is not there, replaced if this library wrote it
+    tokenizer=None,  # saved beside it by its own `save(folder)`
+    overwrite: bool = False,  # also a folder with other files in it
+) -> Path:  # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
-    plain = uncompiled(model)
+    plain = unwrap_compiled(model)
     if not hasattr(plain, 'config') or not hasattr(plain, 'config_class'):
-        raise argument_error('model', type(plain).__name__,
-                             'a model with a `config`, and its class as `config_class`')
-    with write_folder(folder, overwrite) as new: write_model(model, new, tokenizer)
+        raise argument_error(
+            'model',
+            type(plain).__name__,
+            'a model with a `config`, and its class as `config_class`',
+        )
+    with write_folder(folder, overwrite) as new:
+        write_model(model, new, tokenizer)
     return Path(folder)
 
 # %% ../nbs/14_checkpoint.ipynb #load-model
-def read_config(text:str, # content of `config.json`
-                model_class:type, # which is expected
-               ): # an instance of its `config_class`
+def read_config(
+    text: str,  # content of `config.json`
+    model_class: type,  # which is expected
+):  # an instance of its `config_class`
     "The configuration of a saved model. Raises `ValueError` for one of another kind."
     if not hasattr(model_class, 'config_class'):
         name = getattr(model_class, '__name__', repr(model_class))
@@ -85,229 +111,304 @@ def read_config(text:str, # content of `config.json`
     name, version = options.pop('model', None), options.pop('format', 1)
     if version != FORMAT:
         age = 'a newer' if isinstance(version, int) and version > FORMAT else 'an older'
-        raise argument_error('format', version,
-                             f'{FORMAT}: {age} version of this library saved it')
+        raise argument_error(
+            'format', version, f'{FORMAT}: {age} version of this library saved it'
+        )
     if name != model_class.__name__:
         raise argument_error('model', name, model_class.__name__)
     return model_class.config_class.from_dict(options)
 
-def check_fit(model:nn.Module, # as it should be; may be on the device `meta`
-              weights:dict, # name -> tensor, or anything with a shape
-             ):
+
+def check_fit(
+    model: nn.Module,  # as it should be; may be on the device `meta`
+    weights: dict,  # name -> tensor, or anything with a shape
+):
     "Raise `ValueError` unless names and shapes are those of the model; lists all of them."
-    expected, names = {}, {} # a shared tensor has several names, of which one is stored
+    expected, names = {}, {}  # a shared tensor has several names, of which one is stored
     for name, tensor in model.state_dict(keep_vars=True).items():
         names.setdefault(id(tensor), []).append(name)
         expected[name] = tuple(tensor.shape)
     missing = [' or '.join(group) for group in names.values() if not {*group} & {*weights}]
-    shapes = [f'{name} {tuple(w.shape)} instead of {expected[name]}'
-              for name, w in weights.items()
-              if name in expected and expected[name] != tuple(w.shape)]
-    wrong = {'missing': missing, 'left over': [*weights.keys() - expected.keys()],
-             'of another shape': shapes}
-    found = [f'{what}: {", ".join(sorted(items)[:5])}{", ..." if len(items) > 5 else ""}'
-             for what, items in wrong.items() if items]
+    shapes = [
+        f'{name} {tuple(w.shape)} instead of {expected[name]}'
+        for name, w in weights.items()
+        if name in expected and expected[name] != tuple(w.shape)
+    ]
+    wrong = {
+        'missing': missing,
+        'left over': [*weights.keys() - expected.keys()],
+        'of another shape': shapes,
+    }
+    found = [
+        f'{what}: {", ".join(sorted(items)[:5])}{", ..." if len(items) > 5 else ""}'
+        for what, items in wrong.items()
+        if items
+    ]
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
 # %% ../nbs/14_checkpoint.ipynb #load-model-2
-def build_from(config, # of the model
-               model_class:type, # to be built
-               weights:dict, # name -> tensor
-              ) -> nn.Module: # with these weights, on the CPU, in evaluation mode
+def build_from(
+    config,  # of the model
+    model_class: type,  # to be built
+    weights: dict,  # name -> tensor
+) -> nn.Module:  # with these weights, on the CPU, in evaluation mode
     "Compare first, then build, then fill in."
     # before a million layers are laid out; each has at least one tensor
     if (n_layers := getattr(config, 'n_layers', 0)) > len(weights):
-        raise argument_error('n_layers', n_layers, f'at most {len(weights)}, the number of '
-                             'tensors in the file')
-    with torch.device('meta'): plan = model_class(config)
+        raise argument_error(
+            'n_layers',
+            n_layers,
+            f'at most {len(weights)}, the number of tensors in the file',
+        )
+    with torch.device('meta'):
+        plan = model_class(config)
     check_fit(plan, weights)
-    tensors = [*plan.parameters(), *plan.buffers()] # tables of positions as well
-    check_memory(sum(t.numel() * t.element_size() for t in tensors), 'the model',
-                 configuration=config.to_dict())
+    tensors = [*plan.parameters(), *plan.buffers()]  # tables of positions as well
+    check_memory(
+        sum(t.numel() * t.element_size() for t in tensors),
+        'the model',
+        configuration=config.to_dict(),
+    )
     types = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    with torch.random.fork_rng([]): model = model_class(config) # whose numbers are replaced
+    with torch.random.fork_rng([]):
+        model = model_class(config)  # whose numbers are replaced
     model.to(types.pop() if len(types) == 1 else torch.float32)
     # strict: names of shared tensors are stored once, and checked above
     model.load_state_dict(weights, strict=False)
     return model.eval()
 
-def load_model(folder, # written by `save_model`
-               model_class:type, # for example `Transformer`
-               device='cpu', # where to put it
-              ) -> nn.Module: # in evaluation mode
+
+def load_model(
+    folder,  # written by `save_model`
+    model_class: type,  # for example `Transformer`
+    device='cpu',  # where to put it
+) -> nn.Module:  # in evaluation mode
     """Read a model back, in the type in which it was saved. Raises `FileNotFoundError` or
     `ValueError` that names what is missing or wrong."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
-    def read(folder): # no more than has to be of one version
-        return (folder/CONFIG).read_text(encoding='utf-8'), load_file(folder/WEIGHTS)
+
+    def read(folder):  # no more than has to be of one version
+        return (folder / CONFIG).read_text(encoding='utf-8'), load_file(folder / WEIGHTS)
+
     try:
         text, weights = read_folder(folder, read, (CONFIG, WEIGHTS))
         return build_from(read_config(text, model_class), model_class, weights).to(device)
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
-        why = str(error).partition('\nException raised from')[0] # without frames of C++
+        why = str(error).partition('\nException raised from')[0]  # without frames of C++
         raise ValueError(f'{folder} holds no readable model: {why}') from error
 
 # %% ../nbs/14_checkpoint.ipynb #checkpoints-class
 @dataclass
 class Checkpoints:
     "Saves a training in a folder, again and again, and goes on with the newest one."
-    folder: Path # one subfolder per checkpoint
-    every_minutes: float = 5.0 # between two of them
-    every_steps: int = 0 # between two of them; 0: by time alone
-    keep: int = 2 # the newest ones
-    keep_evaluated: int = 0 # of the last evaluations, whose weights stay beside the best
-    tensorboard: bool = False # also write the history for TensorBoard, as it grows
-    saved: float = field(default_factory=time.monotonic) # when it was done last, seconds
+
+    folder: Path  # one subfolder per checkpoint
+    every_minutes: float = 5.0  # between two of them
+    every_steps: int = 0  # between two of them; 0: by time alone
+    keep: int = 2  # the newest ones
+    keep_evaluated: int = 0  # of the last evaluations, whose weights stay beside the best
+    tensorboard: bool = False  # also write the history for TensorBoard, as it grows
+    saved: float = field(default_factory=time.monotonic)  # when it was done last, seconds
 
     def __post_init__(self):
         self.folder = Path(self.folder)
         check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
-        self.curves = Curves(self.folder/'tensorboard') if self.tensorboard else None
+        self.curves = Curves(self.folder / 'tensorboard') if self.tensorboard else None
 
-    def part(self, name:str): # of one of several trainings
+    def part(self, name: str):  # of one of several trainings
         "The checkpoints of a training inside a larger run."
-        return replace(self, folder=self.folder/name, saved=time.monotonic())
+        return replace(self, folder=self.folder / name, saved=time.monotonic())
 
-    def steps(self) -> list: # of ints, the newest first
+    def steps(self) -> list:  # of ints, the newest first
         "The steps after which something was saved."
         names = [p.name for p in self.folder.glob('step-*')] if self.folder.is_dir() else []
-        return sorted((int(name[5:]) for name in names
-                       if re.fullmatch(r'step-\d+', name)), reverse=True)
+        return sorted(
+            (int(name[5:]) for name in names if re.fullmatch(r'step-\d+', name)),
+            reverse=True,
+        )
 
-    def path(self, step:int) -> Path: return self.folder/f'step-{step:08}'
+    def path(self, step: int) -> Path:
+        return self.folder / f'step-{step:08}'
 
-    def is_due(self, step:int, # done
-               last:int, # step of the run
-              ) -> bool:
-        return (step == last or self.every_steps > 0 and step % self.every_steps == 0
-                or time.monotonic() - self.saved > 60*self.every_minutes)
+    def is_due(
+        self,
+        step: int,  # done
+        last: int,  # step of the run
+    ) -> bool:
+        return (
+            step == last
+            or self.every_steps > 0
+            and step % self.every_steps == 0
+            or time.monotonic() - self.saved > 60 * self.every_minutes
+        )
 
-    def save(self, state): # a `TrainingState`
+    def save(self, state):  # a `TrainingState`
         "Keep the state. All processes call it: each writes its shards, the first the rest."
-        self.saved, unfinished = time.monotonic(), self.folder/'.shards'
-        values, shards = take_shards(state.state_dict()) # shards: if there are any
+        self.saved, unfinished = time.monotonic(), self.folder / '.shards'
+        values, shards = take_shards(state.state_dict())  # shards: if there are any
         try:
-            on_first_process(shutil.rmtree, unfinished, True) # of a run that was killed
-            if shards: save_shards(shards, unfinished)
-        except OSError as error: on_first_process(self.warn_unsaved, state, error)
-        else: on_first_process(self.save_state, state, values, unfinished)
+            run_on_rank_zero(shutil.rmtree, unfinished, True)  # of a run that was killed
+            if shards:
+                save_shards(shards, unfinished)
+        except OSError as error:
+            run_on_rank_zero(self.warn_unsaved, state, error)
+        else:
+            run_on_rank_zero(self.save_state, state, values, unfinished)
 
-    def save_state(self, state, # a `TrainingState`
-                   values:dict, # its `state_dict`, without shards
-                   shards:Path, # a folder with them, if they are divided
-                  ):
+    def save_state(
+        self,
+        state,  # a `TrainingState`
+        values: dict,  # its `state_dict`, without shards
+        shards: Path,  # a folder with them, if they are divided
+    ):
         "Write a checkpoint, then remove the oldest ones. A full disk is survived."
         try:
             with write_folder(self.path(state.history.steps)) as new:
-                if shards.exists(): os.rename(shards, new/SHARDS)
+                if shards.exists():
+                    os.rename(shards, new / SHARDS)
                 write_model(state.model, new)
-                content = io.BytesIO() # errors of writing are then Python's own
+                content = io.BytesIO()  # errors of writing are then Python's own
                 torch.save(values, content)
-                (new/'training.pt').write_bytes(content.getbuffer())
-                state.history.save(new/'history.csv')
-        except OSError as error: self.warn_unsaved(state, error)
+                (new / 'training.pt').write_bytes(content.getbuffer())
+                state.history.save(new / 'history.csv')
+        except OSError as error:
+            self.warn_unsaved(state, error)
         else:
             # of this run: what it passed over, since it is damaged, has a larger number
             ours = [step for step in self.steps() if step <= state.history.steps]
-            for step in ours[self.keep:]: shutil.rmtree(self.path(step))
+            for step in ours[self.keep :]:
+                shutil.rmtree(self.path(step))
 
-    def warn_unsaved(self, state, error): # a `TrainingState`; why it could not be written
+    def warn_unsaved(self, state, error):  # a `TrainingState`; why it could not be written
         kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
         warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
 
-    def read_newest(self) -> tuple: # step, 0 if there is none; weights; state
+    def read_newest(self) -> tuple:  # step, 0 if there is none; weights; state
         "The newest checkpoint that can be read. Raises `ValueError` if processes differ."
         found = 0, {}, {}
         for step in self.steps():
-            try: found = step, *read_folder(self.path(step), read_checkpoint)
+            try:
+                found = step, *read_folder(self.path(step), read_checkpoint)
             except (OSError, ValueError, RuntimeError) as error:
                 warnings.warn(f'{self.path(step)} is passed over: {error}')
-            else: break
-        if len(set(steps := gather_values(found[0]))) > 1: # of another, each would train on
-            raise argument_error('folder', f'{self.folder}, where the processes can read '
-                                 f'the steps {steps}', 'one that all of them can read')
+            else:
+                break
+        if (
+            len(set(steps := gather_values(found[0]))) > 1
+        ):  # of another, each would train on
+            raise argument_error(
+                'folder',
+                f'{self.folder}, where the processes can read the steps {steps}',
+                'one that all of them can read',
+            )
         return found
 
-    def load(self, state) -> bool: # a `TrainingState`, changed; whether there was one
+    def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
         "Go on with the newest checkpoint that can be read. Raises `ValueError`."
         step, tensors, saved = self.read_newest()
-        if not step: return False
-        model = uncompiled(state.model)
+        if not step:
+            return False
+        model = unwrap_compiled(state.model)
         check_fit(model, tensors)
-        if (shards := self.path(step)/SHARDS).exists():
+        if (shards := self.path(step) / SHARDS).exists():
             parameter = next(state.runner.parameters())
             saved = put_shards(saved, load_shards(shards, parameter))
-        try: state.load_state_dict(saved)
+        try:
+            state.load_state_dict(saved)
         except KeyError as error:
-            raise ValueError(f'{self.path(step)} is of another version of this '
-                             f'library: it has no {error}') from error
+            raise ValueError(
+                f'{self.path(step)} is of another version of this '
+                f'library: it has no {error}'
+            ) from error
         model.load_state_dict(tensors, strict=False)
         return True
 
-    def log_row(self, row:dict): # the newest of the history
+    def log_row(self, row: dict):  # the newest of the history
         "Show it in TensorBoard, if that is wanted."
-        if self.curves and process_rank() == 0: self.curves.add(row)
+        if self.curves and process_rank() == 0:
+            self.curves.add(row)
 
-    def close(self): # when the training ends; another one may follow
-        if self.curves: self.curves.close()
+    def close(self):  # when the training ends; another one may follow
+        if self.curves:
+            self.curves.close()
 
-    def evaluated(self) -> dict: # step -> folder of a model, the oldest first
+    def evaluated(self) -> dict:  # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."
-        paths = sorted((self.folder/'evaluated').glob('step-*'))
+        paths = sorted((self.folder / 'evaluated').glob('step-*'))
         return {int(path.name[5:]): path for path in paths}
 
-    def save_evaluated(self, state): # a `TrainingState`; its history has an `eval_loss`
+    def save_evaluated(self, state):  # a `TrainingState`; its history has an `eval_loss`
         "Keep the weights of this evaluation and some before it, and those of the best."
-        if not self.keep_evaluated: return
+        if not self.keep_evaluated:
+            return
         losses = dict(zip(*state.history.column('eval_loss')))
         if state.history.steps not in losses:
             raise argument_error('eval_fn', 'no loss', 'a loss, for keep_evaluated')
-        path = self.folder/'evaluated'/self.path(state.history.steps).name
+        path = self.folder / 'evaluated' / self.path(state.history.steps).name
         try:
-            with write_folder(path) as new: write_model(state.model, new)
-        except OSError as error: warnings.warn(f'{path} is not written: {error}')
-        best = min(losses, key=lambda step: nan_as_worst(losses[step]))
-        wanted = {*sorted(losses)[-self.keep_evaluated:], best}
+            with write_folder(path) as new:
+                write_model(state.model, new)
+        except OSError as error:
+            warnings.warn(f'{path} is not written: {error}')
+        best = min(losses, key=lambda step: nan_to_inf(losses[step]))
+        wanted = {*sorted(losses)[-self.keep_evaluated :], best}
         for step, path in self.evaluated().items():
-            if step not in wanted: shutil.rmtree(path)
+            if step not in wanted:
+                shutil.rmtree(path)
 
-    def save_failure(self, error): # a `NotFinite`
+    def save_failure(self, error):  # a `NotFinite`
         "Keep the batches of the step whose loss was not finite, to be studied."
-        path, content = self.folder/f'not-finite-{error.step:08}.pt', io.BytesIO()
-        torch.save(dict(step=error.step, loss=error.loss, message=str(error),
-                        gradient_norm=error.gradient_norm, lr=error.learning_rate,
-                        inputs=[list(batch.inputs) for batch in error.batches],
-                        targets=[batch.targets for batch in error.batches]), content)
+        path, content = self.folder / f'not-finite-{error.step:08}.pt', io.BytesIO()
+        torch.save(
+            dict(
+                step=error.step,
+                loss=error.loss,
+                message=str(error),
+                gradient_norm=error.gradient_norm,
+                lr=error.learning_rate,
+                inputs=[list(batch.inputs) for batch in error.batches],
+                targets=[batch.targets for batch in error.batches],
+            ),
+            content,
+        )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.getbuffer())
-        except OSError as full: warnings.warn(f'the batches could not be kept: {full}')
-        else: error.args = (f'{error} (its batches are in {path})',)
+        except OSError as full:
+            warnings.warn(f'the batches could not be kept: {full}')
+        else:
+            error.args = (f'{error} (its batches are in {path})',)
 
-def read_checkpoint(folder:Path, # of one checkpoint
-                   ) -> tuple[dict, dict]: # weights, and the state of the training
+
+def read_checkpoint(
+    folder: Path,  # of one checkpoint
+) -> tuple[dict, dict]:  # weights, and the state of the training
     "Read without running anything. Raises `OSError`, `ValueError` or `RuntimeError`."
     from safetensors.torch import load_file
-    state = torch.load(folder/'training.pt', map_location='cpu', weights_only=True)
-    return load_file(folder/WEIGHTS), state
+
+    state = torch.load(folder / 'training.pt', map_location='cpu', weights_only=True)
+    return load_file(folder / WEIGHTS), state
 
 # %% ../nbs/14_checkpoint.ipynb #curves
 class Curves:
     "The history of a training, written for TensorBoard as it grows."
-    def __init__(self, folder:Path): # for the files
+
+    def __init__(self, folder: Path):  # for the files
         # find out now, not after the first steps
         import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
         self.folder, self.writer, self.ended = folder, None, False
 
-    def add(self, row:dict): # of the history: numbers by name, and their step
+    def add(self, row: dict):  # of the history: numbers by name, and their step
         "Write a row. Where that is impossible, warn once, and write no more."
         from torch.utils.tensorboard import SummaryWriter
-        if self.ended: return
-        try: # from the first step on: what an earlier run has shown of it is taken back
+
+        if self.ended:
+            return
+        try:  # from the first step on: what an earlier run has shown of it is taken back
             self.writer = self.writer or SummaryWriter(self.folder, purge_step=row['step'])
             for name in row.keys() - {'step'}:
                 self.writer.add_scalar(name, row[name], row['step'])
@@ -320,24 +421,30 @@ class Curves:
         "Let go of the file; whoever trains again begins another one."
         writer, self.writer = self.writer, None
         try:
-            if writer: writer.close()
-        except OSError: pass # said before
+            if writer:
+                writer.close()
+        except OSError:
+            pass  # said before
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
-def average_models(folders:list, # of models that `save_model` or `Checkpoints` wrote
-                   model_class:type, # for example `Transformer`
-                   device='cpu', # where to put it
-                  ) -> nn.Module: # in evaluation mode
+def average_models(
+    folders: list,  # of models that `save_model` or `Checkpoints` wrote
+    model_class: type,  # for example `Transformer`
+    device='cpu',  # where to put it
+) -> nn.Module:  # in evaluation mode
     "One model whose weights are the means of those of several. Source: section 6.1."
-    if not folders: raise argument_error('folders', folders, 'at least one')
+    if not folders:
+        raise argument_error('folders', folders, 'at least one')
     model = load_model(folders[0], model_class)
     total = {name: tensor.double() for name, tensor in distinct_weights(model).items()}
     for folder in folders[1:]:
         other = load_model(folder, model_class)
         if other.config != model.config:
-            raise argument_error('folders', str(folder), 'a model of the same '
-                                 f'configuration as {folders[0]}')
-        for name, tensor in distinct_weights(other).items(): total[name] += tensor.double()
-    mean = {name: tensor/len(folders) for name, tensor in total.items()}
-    model.load_state_dict(mean, strict=False) # shared weights are in it once
+            raise argument_error(
+                'folders', str(folder), f'a model of the same configuration as {folders[0]}'
+            )
+        for name, tensor in distinct_weights(other).items():
+            total[name] += tensor.double()
+    mean = {name: tensor / len(folders) for name, tensor in total.items()}
+    model.load_state_dict(mean, strict=False)  # shared weights are in it once
     return model.to(device)

@@ -26,14 +26,23 @@ from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses
-from .experiments import (captioning, copy_task,
-    image_classification, language_model, topic_classification, translation)
-from annotated_transformer.experiments.experiment import (
-    describe_kept, format_report, run_and_save)
+from annotated_transformer.experiments import (
+    captioning,
+    copy_task,
+    image_classification,
+    language_model,
+    topic_classification,
+    translation,
+)
+from annotated_transformer.experiments.runs import (
+    describe_kept,
+    format_report,
+    run_and_save,
+)
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
-from .processes import SHARD, joined_processes, process_rank
+from .distributed import USE_FSDP, joined_processes, process_rank
 from .search import beam_search, check_beam
 from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
@@ -45,356 +54,614 @@ __all__ = ['app', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwri
            'answer_lines', 'decode', 'train_translation', 'translate']
 
 # %% ../nbs/93_cli.ipynb #program
-app = typer.Typer(no_args_is_help=True, add_completion=False,
-                  pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
-TENSORBOARD = ContextVar('tensorboard', default=False) # are curves written for it?
+TENSORBOARD = ContextVar('tensorboard', default=False)  # are curves written for it?
+
 
 @app.callback()
 def program(
-    shard:Annotated[bool, typer.Option('--shard',
-        help='Under torchrun: divide the weights among the processes (FSDP).')]=False,
-    tensorboard:Annotated[bool, typer.Option('--tensorboard',
-        help='Write the curves of a training for TensorBoard while it runs.')]=False,
+    shard: Annotated[
+        bool,
+        typer.Option(
+            '--shard', help='Under torchrun: divide the weights among the processes (FSDP).'
+        ),
+    ] = False,
+    tensorboard: Annotated[
+        bool,
+        typer.Option(
+            '--tensorboard',
+            help='Write the curves of a training for TensorBoard while it runs.',
+        ),
+    ] = False,
 ):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
-    SHARD.set(shard)
+    USE_FSDP.set(shard)
     TENSORBOARD.set(tensorboard)
+
 
 class Stopped(KeyboardInterrupt):
     "SIGTERM or SIGHUP came while nothing was being trained."
-    def __init__(self, number:int, # of the signal
-                ):
+
+    def __init__(
+        self,
+        number: int,  # of the signal
+    ):
         self.number = number
         super().__init__(signal.Signals(number).name)
 
+
 def main():
     "What `annotated-transformer` runs, and `python -m annotated_transformer`."
-    for stream in (sys.stdout, sys.stderr): # escape what the terminal has no signs for
-        if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
-    def stop(number, frame): raise Stopped(number)
-    for name in {'SIGTERM', 'SIGHUP'} & {*dir(signal)}: # Windows has no SIGHUP
+    for stream in (sys.stdout, sys.stderr):  # escape what the terminal has no signs for
+        if hasattr(stream, 'reconfigure'):
+            stream.reconfigure(errors='backslashreplace')
+
+    def stop(number, frame):
+        raise Stopped(number)
+
+    for name in {'SIGTERM', 'SIGHUP'} & {*dir(signal)}:  # Windows has no SIGHUP
         number = getattr(signal, name)
-        if signal.getsignal(number) == signal.SIG_DFL: signal.signal(number, stop)
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
     app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #option-error
-OPTIONS = {'n_heldout': '--heldout', 'held_out': '--heldout', 'beam_size': '--beam',
-           'folder': '--out', 'every_minutes': '--checkpoint-minutes', 'shard': '--shard'}
-OPTIONS |= {name: '--' + name.replace('_', '-') for name in ('n_best', 'length_penalty',
-    'max_len', 'data_dir', 'corpus', 'validation', 'test', 'max_length', 'patience')}
+OPTIONS = {
+    'n_heldout': '--heldout',
+    'held_out': '--heldout',
+    'beam_size': '--beam',
+    'folder': '--out',
+    'every_minutes': '--checkpoint-minutes',
+    'shard': '--shard',
+}
+OPTIONS |= {
+    name: '--' + name.replace('_', '-')
+    for name in (
+        'n_best',
+        'length_penalty',
+        'max_len',
+        'data_dir',
+        'corpus',
+        'validation',
+        'test',
+        'max_length',
+        'patience',
+    )
+}
 
-def option_error(error:Exception, # from the library
-                 kept:list=(), # lines that say what is left of a run
-                ) -> Exception: # to be raised: a `BadParameter`, with exit status 2
+
+def option_error(
+    error: Exception,  # from the library
+    kept: list = (),  # lines that say what is left of a run
+) -> Exception:  # to be raised: a `BadParameter`, with exit status 2
     "The error as the command says it: with the option in place of the argument's name."
-    if isinstance(error, BrokenPipeError): return error # `| head` has read enough
+    if isinstance(error, BrokenPipeError):
+        return error  # `| head` has read enough
     name, got, rest = str(error).partition(': got ')
     return typer.BadParameter('\n'.join([f'{OPTIONS.get(name, name)}{got}{rest}', *kept]))
 
 # %% ../nbs/93_cli.ipynb #prepare
-def say_how_to_go_on(folder:Path, # of the result
-                     what:str, # has happened
-                     status:int, # of the program, when it ends
-                     silent:bool=False, # another process says it
-                    ):
+def say_how_to_go_on(
+    folder: Path,  # of the result
+    what: str,  # has happened
+    status: int,  # of the program, when it ends
+    silent: bool = False,  # another process says it
+):
     "Tell on stderr what is kept of a run that did not end well, and end the program."
-    if not silent: typer.echo('\n'.join([what, *describe_kept(folder)]), err=True)
+    if not silent:
+        typer.echo('\n'.join([what, *describe_kept(folder)]), err=True)
     raise typer.Exit(status)
 
+
 @contextmanager
-def explain_failures(folder:Path, # of the result
-                    ) -> Iterator[None]:
+def explain_failures(
+    folder: Path,  # of the result
+) -> Iterator[None]:
     "Join the processes of a run, and say in words what kept it from its end."
-    other = False # of several processes, the first one speaks
+    other = False  # of several processes, the first one speaks
     try:
-        with joined_processes(SHARD.get()):
+        with joined_processes(USE_FSDP.get()):
             other = process_rank() > 0
             yield
     except (ValueError, ImportError) as error:
         raise option_error(error, describe_kept(folder) if folder.name else ()) from error
     except (Interrupted, Stopped) as stop:
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, other)
-    except KeyboardInterrupt: say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
+    except KeyboardInterrupt:
+        say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
     except (OSError, NotFinite, MemoryError) as error:
-        other = other and not isinstance(error, ConnectionError) # all that are left say it
+        other = other and not isinstance(error, ConnectionError)  # all that are left say it
         say_how_to_go_on(folder, f'failed: {error}', 1, other)
 
 # %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
-    config_class:type, # a `Config` with presets
-    run:Callable, # (configuration, device, ...) -> an `ExperimentResult`
-    experiment, # the module that has `format_example` and `plot` for it
-    preset:str, # of the configuration
-    device:str, # see `pick_device`
-    folder:Path, # for the results
-    resume:bool, # go on with a run that was cut off
-    overwrite:bool, # whatever the folder holds
-    minutes:float, # between checkpoints
-    **options, # of the configuration; None: the preset's
+    config_class: type,  # a `Config` with presets
+    run: Callable,  # (configuration, device, ...) -> an `ExperimentResult`
+    experiment,  # the module that has `format_example` and `plot` for it
+    preset: str,  # of the configuration
+    device: str,  # see `pick_device`
+    folder: Path,  # for the results
+    resume: bool,  # go on with a run that was cut off
+    overwrite: bool,  # whatever the folder holds
+    minutes: float,  # between checkpoints
+    **options,  # of the configuration; None: the preset's
 ):
     "Configure, run, save, report: what every training command does."
     given = {name: value for name, value in options.items() if value is not None}
     with explain_failures(folder):
         config = config_class.preset(preset, **given)
         pick_device(device)
-        if hasattr(experiment, 'check_folder'): experiment.check_folder(config, folder)
-        result = run_and_save(run, config, folder, experiment.plot, resume, overwrite,
-                              minutes, TENSORBOARD.get(), device=device,
-                              progress=None) # in a file no bar, but what was measured
+        if hasattr(experiment, 'check_folder'):
+            experiment.check_folder(config, folder)
+        result = run_and_save(
+            run,
+            config,
+            folder,
+            experiment.plot,
+            resume,
+            overwrite,
+            minutes,
+            TENSORBOARD.get(),
+            device=device,
+            progress=None,
+        )  # in a file no bar, but what was measured
         reports = process_rank() == 0
-    if not reports: return
+    if not reports:
+        return
     typer.echo(format_report(result, experiment.format_example))
     typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
 Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
-Device = Annotated[str, typer.Option(
-    help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.')]
-Resume = Annotated[bool, typer.Option('--resume',
-    help='Go on with a run of these options that was cut off; without one, begin.')]
-Overwrite = Annotated[bool, typer.Option('--overwrite',
-    help='Also where the folder holds other files (they are kept) or an unfinished run.')]
-Minutes = Annotated[float, typer.Option('--checkpoint-minutes',
-    help='Minutes between two checkpoints of the training.')]
+Device = Annotated[
+    str,
+    typer.Option(
+        help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        '--resume',
+        help='Go on with a run of these options that was cut off; without one, begin.',
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        '--overwrite',
+        help='Also where the folder holds other files (they are kept) or an unfinished run.',
+    ),
+]
+Minutes = Annotated[
+    float,
+    typer.Option(
+        '--checkpoint-minutes', help='Minutes between two checkpoints of the training.'
+    ),
+]
+
 
 @app.command('copy-task')
 def train_copy_task(
-    task:Annotated[str, typer.Option(help='What to learn: copy, reverse or sort.')]='copy',
-    preset:Annotated[str, typer.Option(
-        help='one-layer (two CPU cores), two-layer or base (a GPU).')]='one-layer',
-    seed:Seed=0, # of weights, data and dropout
-    steps:Annotated[Optional[int], typer.Option(
-        help='Updates of the weights [default: the preset\'s: 600, 600 or 6000].')]=None,
-    heldout:Annotated[Optional[int], typer.Option(
-        help='Held-out sequences decoded at the end [default: 10000].')]=None,
-    device:Device='auto', # where
-    out:Annotated[Optional[Path], typer.Option(
-        help='Folder for the results [default: runs/TASK].')]=None,
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    task: Annotated[
+        str, typer.Option(help='What to learn: copy, reverse or sort.')
+    ] = 'copy',
+    preset: Annotated[
+        str, typer.Option(help='one-layer (two CPU cores), two-layer or base (a GPU).')
+    ] = 'one-layer',
+    seed: Seed = 0,  # of weights, data and dropout
+    steps: Annotated[
+        Optional[int],
+        typer.Option(
+            help='Updates of the weights [default: the preset\'s: 600, 600 or 6000].'
+        ),
+    ] = None,
+    heldout: Annotated[
+        Optional[int],
+        typer.Option(help='Held-out sequences decoded at the end [default: 10000].'),
+    ] = None,
+    device: Device = 'auto',  # where
+    out: Annotated[
+        Optional[Path], typer.Option(help='Folder for the results [default: runs/TASK].')
+    ] = None,
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Train a Transformer to copy, reverse or sort; count exact matches on new sequences."
-    run_experiment(copy_task.CopyTaskConfig, copy_task.run_copy_task, copy_task, preset,
-                   device, out or Path('runs')/task, resume, overwrite, minutes,
-                   task=task, seed=seed, steps=steps, n_heldout=heldout)
+    run_experiment(
+        copy_task.CopyTaskConfig,
+        copy_task.run_copy_task,
+        copy_task,
+        preset,
+        device,
+        out or Path('runs') / task,
+        resume,
+        overwrite,
+        minutes,
+        task=task,
+        seed=seed,
+        steps=steps,
+        n_heldout=heldout,
+    )
 
 # %% ../nbs/93_cli.ipynb #train-gpt
 Steps = Annotated[Optional[int], typer.Option(help='Updates [default: the preset\'s].')]
-HeldOut = Annotated[Optional[int], typer.Option(
-    help='Held-out answers at the end [default: the preset\'s].')]
-Out = Annotated[Optional[Path],
-                typer.Option(help='Folder for the results [default: runs/COMMAND].')]
+HeldOut = Annotated[
+    Optional[int],
+    typer.Option(help='Held-out answers at the end [default: the preset\'s].'),
+]
+Out = Annotated[
+    Optional[Path], typer.Option(help='Folder for the results [default: runs/COMMAND].')
+]
+
 
 @app.command('gpt')
 def train_gpt(
-    text:Annotated[Optional[Path], typer.Option(
-    help='A text to learn from, UTF-8 [default: Python\'s language reference].')]=None,
-    preset:Annotated[str, typer.Option(
-        help='tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).')]='tiny',
-    seed:Seed=0, # of weights, data and dropout
-    steps:Steps=None, # updates of the weights
-    heldout:HeldOut=None, # held-out prompts that are continued at the end
-    device:Device='auto', # where
-    out:Out=None, # folder for the results
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    text: Annotated[
+        Optional[Path],
+        typer.Option(
+            help='A text to learn from, UTF-8 [default: Python\'s language reference].'
+        ),
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(
+            help='tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).'
+        ),
+    ] = 'tiny',
+    seed: Seed = 0,  # of weights, data and dropout
+    steps: Steps = None,  # updates of the weights
+    heldout: HeldOut = None,  # held-out prompts that are continued at the end
+    device: Device = 'auto',  # where
+    out: Out = None,  # folder for the results
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Train a language model on a text; compare it with n-gram models."
-    run_experiment(language_model.LanguageModelConfig, language_model.run_language_model,
-                   language_model, preset, device, out or Path('runs')/'gpt', resume,
-                   overwrite, minutes, text=text and str(text), seed=seed, steps=steps,
-                   n_heldout=heldout)
+    run_experiment(
+        language_model.LanguageModelConfig,
+        language_model.run_language_model,
+        language_model,
+        preset,
+        device,
+        out or Path('runs') / 'gpt',
+        resume,
+        overwrite,
+        minutes,
+        text=text and str(text),
+        seed=seed,
+        steps=steps,
+        n_heldout=heldout,
+    )
+
 
 @app.command('bert')
 def train_bert(
-    preset:Annotated[str, typer.Option(
-    help='tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).')]='tiny',
-    seed:Seed=0, # of division, weights, masks and dropout
-    steps:Steps=None, # updates of the weights in pre-training
-    heldout:HeldOut=None, # held-out sentences
-    device:Device='auto', # where
-    out:Out=None, # folder for the results
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    preset: Annotated[
+        str,
+        typer.Option(
+            help='tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).'
+        ),
+    ] = 'tiny',
+    seed: Seed = 0,  # of division, weights, masks and dropout
+    steps: Steps = None,  # updates of the weights in pre-training
+    heldout: HeldOut = None,  # held-out sentences
+    device: Device = 'auto',  # where
+    out: Out = None,  # folder for the results
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Pre-train on masked words, then tell which topic a sentence comes from."
-    run_experiment(topic_classification.TopicClassificationConfig,
-                   topic_classification.run_topic_classification, topic_classification,
-                   preset, device, out or Path('runs')/'bert', resume, overwrite, minutes,
-                   seed=seed, steps=steps, n_heldout=heldout)
+    run_experiment(
+        topic_classification.TopicClassificationConfig,
+        topic_classification.run_topic_classification,
+        topic_classification,
+        preset,
+        device,
+        out or Path('runs') / 'bert',
+        resume,
+        overwrite,
+        minutes,
+        seed=seed,
+        steps=steps,
+        n_heldout=heldout,
+    )
 
 # %% ../nbs/93_cli.ipynb #train-vit
 @app.command('vit')
 def train_vit(
-    data:Annotated[Optional[str], typer.Option(
-    help='A folder of pictures, a subfolder per class [default: digits].')]=None,
-    preset:Annotated[str, typer.Option(help='tiny (digits) or base (with --data).')]='tiny',
-    seed:Seed=0, # of weights, data and dropout
-    steps:Steps=None, # updates of the weights
-    heldout:Annotated[Optional[float], typer.Option(
-        help='Share of each class that is held out [default: 0.2].')]=None,
-    device:Device='auto', # where
-    out:Out=None, # folder for the results
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    data: Annotated[
+        Optional[str],
+        typer.Option(help='A folder of pictures, a subfolder per class [default: digits].'),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help='tiny (digits) or base (with --data).')
+    ] = 'tiny',
+    seed: Seed = 0,  # of weights, data and dropout
+    steps: Steps = None,  # updates of the weights
+    heldout: Annotated[
+        Optional[float],
+        typer.Option(help='Share of each class that is held out [default: 0.2].'),
+    ] = None,
+    device: Device = 'auto',  # where
+    out: Out = None,  # folder for the results
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Train a classifier of images; count right answers on held-out ones."
-    run_experiment(image_classification.ImageClassificationConfig,
-                   image_classification.run_image_classification, image_classification,
-                   preset, device, out or Path('runs')/'vit', resume, overwrite, minutes,
-                   data=data, seed=seed, steps=steps, held_out=heldout)
+    run_experiment(
+        image_classification.ImageClassificationConfig,
+        image_classification.run_image_classification,
+        image_classification,
+        preset,
+        device,
+        out or Path('runs') / 'vit',
+        resume,
+        overwrite,
+        minutes,
+        data=data,
+        seed=seed,
+        steps=steps,
+        held_out=heldout,
+    )
+
 
 @app.command('captioning')
 def train_captioner(
-    preset:Annotated[str, typer.Option(help='tiny (some minutes) or base (a GPU).')]='tiny',
-    seed:Seed=0, # of weights, data and dropout
-    steps:Steps=None, # updates of the weights
-    heldout:HeldOut=None, # held-out pictures
-    device:Device='auto', # where
-    out:Out=None, # folder for the results
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    preset: Annotated[
+        str, typer.Option(help='tiny (some minutes) or base (a GPU).')
+    ] = 'tiny',
+    seed: Seed = 0,  # of weights, data and dropout
+    steps: Steps = None,  # updates of the weights
+    heldout: HeldOut = None,  # held-out pictures
+    device: Device = 'auto',  # where
+    out: Out = None,  # folder for the results
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Train a model that writes the digits of a picture in words; count exact answers."
-    run_experiment(captioning.CaptioningConfig, captioning.run_captioning, captioning,
-                   preset, device, out or Path('runs')/'captioning', resume, overwrite,
-                   minutes, seed=seed, steps=steps, n_heldout=heldout)
+    run_experiment(
+        captioning.CaptioningConfig,
+        captioning.run_captioning,
+        captioning,
+        preset,
+        device,
+        out or Path('runs') / 'captioning',
+        resume,
+        overwrite,
+        minutes,
+        seed=seed,
+        steps=steps,
+        n_heldout=heldout,
+    )
 
 # %% ../nbs/93_cli.ipynb #symbols
-def parse_ids(text:str, # numbers, separated by spaces
-              vocab_size:int, # of the model
-             ) -> list: # of ids
+def parse_ids(
+    text: str,  # numbers, separated by spaces
+    vocab_size: int,  # of the model
+) -> list:  # of ids
     "The ids that somebody typed. Raises `ValueError` for what is no symbol of the model."
     expected = f'symbols from {FIRST_SYMBOL} to {vocab_size - 1}, separated by spaces'
     words = text.split()
-    if not words: raise argument_error('sequence', text, expected)
+    if not words:
+        raise argument_error('sequence', text, expected)
     for word in words:
-        number = int(word) if word.isdecimal() and len(word) < 20 else -1 # not 5,000 digits
+        number = (
+            int(word) if word.isdecimal() and len(word) < 20 else -1
+        )  # not 5,000 digits
         if not FIRST_SYMBOL <= number < vocab_size:
             raise argument_error('symbol', word, expected)
     return [int(word) for word in words]
 
-def check_page(path:Path, # of a page that is to be written
-               model:Path, # folder of the model
-              ):
+
+def check_page(
+    path: Path,  # of a page that is to be written
+    model: Path,  # folder of the model
+):
     "Raise `ValueError` unless it may be written: no other file, nothing among the model's."
     if path.suffix.lower() not in ('.html', '.htm'):
         raise argument_error('--attention', str(path), 'a file ending in .html')
     if path.resolve().parent == Path(model).resolve():
         raise argument_error('--attention', str(path), 'a file outside the model\'s folder')
-    try: path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise argument_error('--attention', str(path.parent),
-                             f'a folder that can be made ({error.strerror})') from error
+        raise argument_error(
+            '--attention', str(path.parent), f'a folder that can be made ({error.strerror})'
+        ) from error
 
-def answer_lines(answers:Hypotheses, # of one source, N of them
-                ) -> list: # of text
+
+def answer_lines(
+    answers: Hypotheses,  # of one source, N of them
+) -> list:  # of text
     "Each answer with its log-probability."
-    return [f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
-            f'{"" if EOS in row else "   (cut off)"}'
-            for ids, log_prob, row in zip(answers.lists(), answers.log_probs.tolist(),
-                                          answers.ids.tolist())
-            if log_prob > -float('inf')]
+    return [
+        f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
+        f'{"" if EOS in row else "   (cut off)"}'
+        for ids, log_prob, row in zip(
+            answers.lists(), answers.log_probs.tolist(), answers.ids.tolist()
+        )
+        if log_prob > -float('inf')
+    ]
 
 # %% ../nbs/93_cli.ipynb #ask
 @app.command('decode')
 def decode(
-    sequence:Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
-    model:Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
-    beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=1,
-    n_best:Annotated[int, typer.Option(help='Answers, at most as many as the beam.')]=1,
-    length_penalty:Annotated[float, typer.Option(
-        help='Alpha: how much longer answers are favoured; 0 is not at all.')]=0.6,
-    max_len:Annotated[Optional[int], typer.Option(
-        help='Tokens of an answer [default: those of the source + 50].')]=None,
-    attention:Annotated[Optional[Path], typer.Option(
-        help='Write where each head looks to this HTML page.')]=None):
+    sequence: Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
+    model: Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
+    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 1,
+    n_best: Annotated[int, typer.Option(help='Answers, at most as many as the beam.')] = 1,
+    length_penalty: Annotated[
+        float,
+        typer.Option(help='Alpha: how much longer answers are favoured; 0 is not at all.'),
+    ] = 0.6,
+    max_len: Annotated[
+        Optional[int],
+        typer.Option(help='Tokens of an answer [default: those of the source + 50].'),
+    ] = None,
+    attention: Annotated[
+        Optional[Path], typer.Option(help='Write where each head looks to this HTML page.')
+    ] = None,
+):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
-        if attention is not None: check_page(attention, model)
+        if attention is not None:
+            check_page(attention, model)
         transformer = load_model(model, Transformer)
         if SpecialTokens.of(transformer) != SpecialTokens():
-            raise argument_error('special tokens', SpecialTokens.of(transformer),
-                                 f'those of copy-task, {SpecialTokens()}')
+            raise argument_error(
+                'special tokens',
+                SpecialTokens.of(transformer),
+                f'those of copy-task, {SpecialTokens()}',
+            )
         source = parse_ids(sequence, transformer.config.vocab_size)
-        answers = beam_search(transformer, pad_sequences([[*source, EOS]]), max_len,
-                              beam_size=beam, n_best=n_best,
-                              length_penalty=length_penalty)[0]
+        answers = beam_search(
+            transformer,
+            pad_sequences([[*source, EOS]]),
+            max_len,
+            beam_size=beam,
+            n_best=n_best,
+            length_penalty=length_penalty,
+        )[0]
         typer.echo('\n'.join(answer_lines(answers)))
-        if attention is None: return
-        best = answers.ids[0, :answers.lengths[0]].tolist() # with its EOS, if it has one
+        if attention is None:
+            return
+        best = answers.ids[0, : answers.lengths[0]].tolist()  # with its EOS, if it has one
         view = attention_view(trace_attention(transformer, source, best))
         typer.echo(f'written to {view.save(attention, title=sequence)}')
-    except (ValueError, OSError) as error: raise option_error(error) from error
+    except (ValueError, OSError) as error:
+        raise option_error(error) from error
 
 # %% ../nbs/93_cli.ipynb #train-translation
-Part = Annotated[Optional[str], typer.Option(
-    help='Files of pairs, as for --corpus; both or none [default: parts of the corpus].')]
+Part = Annotated[
+    Optional[str],
+    typer.Option(
+        help='Files of pairs, as for --corpus; both or none [default: parts of the corpus].'
+    ),
+]
+
 
 @app.command('train-translation')
 def train_translation(
-    corpus:Annotated[Optional[str], typer.Option(
-        help='numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].')]=None,
-    preset:Annotated[Optional[str], typer.Option(help='Sizes and rates: numbers (minutes) '
-        'or multi30k (hours on a CPU) [default: the corpus\'s own, else numbers].')]=None,
-    source:Annotated[str, typer.Option(help='Language that is read.')]='en',
-    target:Annotated[str, typer.Option(help='Language that is written.')]='de',
-    data_dir:Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')]=None,
-    validation:Part=None, # pairs that decide
-    test:Part=None, # pairs that are scored
-    max_length:Annotated[Optional[int], typer.Option(help='Longest, in characters.')]=None,
-    lowercase:Annotated[bool, typer.Option('--lowercase', help='All in lower case.')]=False,
-    seed:Seed=0, # of weights, order and dropout
-    epochs:Annotated[Optional[int], typer.Option(help='Epochs at the most.')]=None,
-    patience:Annotated[Optional[int], typer.Option(
-        help='Epochs without a lower loss that end the run [default: none do].')]=None,
-    device:Device='auto', # where
-    out:Out=None, # folder for the results
-    resume:Resume=False, # go on
-    overwrite:Overwrite=False, # whatever is there
-    minutes:Minutes=5.0, # between checkpoints
+    corpus: Annotated[
+        Optional[str],
+        typer.Option(
+            help='numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].'
+        ),
+    ] = None,
+    preset: Annotated[
+        Optional[str],
+        typer.Option(
+            help='Sizes and rates: numbers (minutes) '
+            'or multi30k (hours on a CPU) [default: the corpus\'s own, else numbers].'
+        ),
+    ] = None,
+    source: Annotated[str, typer.Option(help='Language that is read.')] = 'en',
+    target: Annotated[str, typer.Option(help='Language that is written.')] = 'de',
+    data_dir: Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')] = None,
+    validation: Part = None,  # pairs that decide
+    test: Part = None,  # pairs that are scored
+    max_length: Annotated[
+        Optional[int], typer.Option(help='Longest, in characters.')
+    ] = None,
+    lowercase: Annotated[
+        bool, typer.Option('--lowercase', help='All in lower case.')
+    ] = False,
+    seed: Seed = 0,  # of weights, order and dropout
+    epochs: Annotated[Optional[int], typer.Option(help='Epochs at the most.')] = None,
+    patience: Annotated[
+        Optional[int],
+        typer.Option(
+            help='Epochs without a lower loss that end the run [default: none do].'
+        ),
+    ] = None,
+    device: Device = 'auto',  # where
+    out: Out = None,  # folder for the results
+    resume: Resume = False,  # go on
+    overwrite: Overwrite = False,  # whatever is there
+    minutes: Minutes = 5.0,  # between checkpoints
 ):
     "Train a translator on pairs of sentences; score translations of held-out ones."
-    run_experiment(translation.TranslationConfig, translation.run_translation, translation,
-                   preset or ('multi30k' if corpus == 'multi30k' else 'numbers'), device,
-                   out or Path('runs')/'translation', resume, overwrite, minutes,
-                   seed=seed, corpus=corpus, source=source, target=target, test=test,
-                   validation=validation, max_length=max_length, lowercase=lowercase,
-                   epochs=epochs, patience=patience, data_dir=data_dir and f'{data_dir}')
+    run_experiment(
+        translation.TranslationConfig,
+        translation.run_translation,
+        translation,
+        preset or ('multi30k' if corpus == 'multi30k' else 'numbers'),
+        device,
+        out or Path('runs') / 'translation',
+        resume,
+        overwrite,
+        minutes,
+        seed=seed,
+        corpus=corpus,
+        source=source,
+        target=target,
+        test=test,
+        validation=validation,
+        max_length=max_length,
+        lowercase=lowercase,
+        epochs=epochs,
+        patience=patience,
+        data_dir=data_dir and f'{data_dir}',
+    )
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
 def translate(
-    model:Annotated[Path, typer.Option(help='Folder of train-translation or of Marian.')],
-    beam:Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')]=5,
-    n_best:Annotated[Optional[int], typer.Option(
-        help='Translations of each line, one below the other [default: one].')]=None,
-    length_penalty:Annotated[float, typer.Option(help='Alpha; 0 is none.')]=0.6,
-    attention:Annotated[Optional[Path], typer.Option(
-        help='Write where each head looks in the first sentence to this HTML page.')]=None,
-    device:Device='auto'): # where
+    model: Annotated[Path, typer.Option(help='Folder of train-translation or of Marian.')],
+    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 5,
+    n_best: Annotated[
+        Optional[int],
+        typer.Option(help='Translations of each line, one below the other [default: one].'),
+    ] = None,
+    length_penalty: Annotated[float, typer.Option(help='Alpha; 0 is none.')] = 0.6,
+    attention: Annotated[
+        Optional[Path],
+        typer.Option(
+            help='Write where each head looks in the first sentence to this HTML page.'
+        ),
+    ] = None,
+    device: Device = 'auto',
+):  # where
     "Translate each line of standard input."
     try:
-        if attention is not None: check_page(attention, model)
+        if attention is not None:
+            check_page(attention, model)
         check_beam(beam, length_penalty, n_best)
         translator, first, failed = load_translator(model, device), '', False
         options = dict(beam_size=beam, length_penalty=length_penalty)
-        at_once = 1 if sys.stdin.isatty() else 1000 # whoever types sees each answer at once
-        for number, (text, answers, fault) in enumerate(translation.translate_lines(
-                sys.stdin.buffer, translator, n_best, at_once, **options), 1):
-            for answer in answers: typer.echo(' '.join(answer.splitlines())) # one line
-            if fault: typer.echo(f'line {number}: {fault}', err=True)
+        at_once = (
+            1 if sys.stdin.isatty() else 1000
+        )  # whoever types sees each answer at once
+        for number, (text, answers, fault) in enumerate(
+            translation.translate_lines(
+                sys.stdin.buffer, translator, n_best, at_once, **options
+            ),
+            1,
+        ):
+            for answer in answers:
+                typer.echo(' '.join(answer.splitlines()))  # one line
+            if fault:
+                typer.echo(f'line {number}: {fault}', err=True)
             first, failed = first or text.strip(), failed or bool(fault)
         if attention is not None and first:
             view = attention_view(translator.trace(first, **options))
             typer.echo(f'written to {view.save(attention, title=first)}', err=True)
-        elif attention is not None: typer.echo('no sentence, so no page', err=True)
-        if failed: raise typer.Exit(1)
-    except (ValueError, OSError, ImportError) as error: raise option_error(error) from error
+        elif attention is not None:
+            typer.echo('no sentence, so no page', err=True)
+        if failed:
+            raise typer.Exit(1)
+    except (ValueError, OSError, ImportError) as error:
+        raise option_error(error) from error

@@ -17,9 +17,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .config import (
-    Config, SpecialTokens, argument_error, check_choice, check_ids, check_sizes)
-from .folders import read_folder
+from annotated_transformer.config import (
+    Config,
+    SpecialTokens,
+    argument_error,
+    check_choice,
+    check_ids,
+    check_sizes,
+)
+from .utils.atomic_folders import read_folder
 
 # %% auto #0
 __all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'COPY_STREAMS', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets',
@@ -28,41 +34,49 @@ __all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'COPY_STREAMS', 'Vocabulary', 'W
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
-FIRST_SYMBOL = 3 # ids from here on mean something
+FIRST_SYMBOL = 3  # ids from here on mean something
 
 # %% ../nbs/10_data.ipynb #vocabulary
 @dataclass(frozen=True)
 class Vocabulary(Config):
     "Tokens in the order of their ids, kept in `vocab.json` beside the model."
-    tokens: tuple # of texts, all different; smaller ids are special tokens
-    first_id = FIRST_SYMBOL # of the first of them; not annotated, so not a field
+
+    tokens: tuple  # of texts, all different; smaller ids are special tokens
+    first_id = FIRST_SYMBOL  # of the first of them; not annotated, so not a field
 
     def __post_init__(self):
-        object.__setattr__(self, 'tokens', tuple(self.tokens)) # a list, in a file
+        object.__setattr__(self, 'tokens', tuple(self.tokens))  # a list, in a file
         if not all(isinstance(token, str) for token in self.tokens):
             raise argument_error('tokens', self.tokens, 'texts')
         if len(set(self.tokens)) < len(self.tokens):
             double = next(t for t, n in Counter(self.tokens).items() if n > 1)
             raise argument_error('tokens', double, 'every token once')
-        object.__setattr__(self, 'ids', {t: i for i, t in enumerate(self.tokens,
-                                                                    self.first_id)})
+        object.__setattr__(
+            self, 'ids', {t: i for i, t in enumerate(self.tokens, self.first_id)}
+        )
 
-    def __len__(self) -> int: return self.first_id + len(self.tokens) # V
+    def __len__(self) -> int:
+        return self.first_id + len(self.tokens)  # V
 
-    def save(self, folder, # one that exists
-            ) -> Path: # the file
+    def save(
+        self,
+        folder,  # one that exists
+    ) -> Path:  # the file
         "Write `vocab.json` into a folder."
-        path = Path(folder)/'vocab.json'
+        path = Path(folder) / 'vocab.json'
         content = {'tokenizer': type(self).__name__, **self.to_dict()}
         path.write_text(json.dumps(content, indent=0) + '\n', encoding='utf-8')
         return path
 
     @classmethod
-    def load(cls, folder): # written by `save`
+    def load(cls, folder):  # written by `save`
         """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
         `ValueError` that names what is missing or wrong."""
-        path = Path(folder)/'vocab.json'
-        def read(folder): return (folder/path.name).read_text(encoding='utf-8')
+        path = Path(folder) / 'vocab.json'
+
+        def read(folder):
+            return (folder / path.name).read_text(encoding='utf-8')
+
         try:
             content = dict(json.loads(read_folder(folder, read, [path.name])))
             check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
@@ -74,56 +88,75 @@ class Vocabulary(Config):
 @dataclass(frozen=True)
 class WordVocabulary(Vocabulary):
     "Whole words as ids, separated by blanks; an unknown word is an error."
+
     @classmethod
-    def of(cls, pairs:list, # of two texts
-          ) -> WordVocabulary: # the words of both languages, in the order of the alphabet
+    def of(
+        cls,
+        pairs: list,  # of two texts
+    ) -> WordVocabulary:  # the words of both languages, in the order of the alphabet
         words = {word for pair in pairs for text in pair for word in text.split()}
         return cls(sorted(words, key=lambda word: (word.lower(), word)))
 
-    def encode(self, text:str, # words separated by blanks
-              ) -> list: # of ids
+    def encode(
+        self,
+        text: str,  # words separated by blanks
+    ) -> list:  # of ids
         "The id of each word. Raises `ValueError` that names a word without one."
         unknown = [word for word in text.split() if word not in self.ids]
-        if unknown: raise argument_error('text', unknown[0], 'words of the vocabulary')
+        if unknown:
+            raise argument_error('text', unknown[0], 'words of the vocabulary')
         return [self.ids[word] for word in text.split()]
 
-    def words(self, ids:list, # as from `encode`, special tokens too
-             ) -> list: # of texts, as labels of an axis
-        for i in ids: check_ids(len(self), id=i)
+    def words(
+        self,
+        ids: list,  # as from `encode`, special tokens too
+    ) -> list:  # of texts, as labels of an axis
+        for i in ids:
+            check_ids(len(self), id=i)
         special = {0: 'PAD', 1: 'BOS', 2: 'EOS'}
-        return [special[i] if i in special else self.tokens[i - self.first_id]
-                for i in ids]
+        return [special[i] if i in special else self.tokens[i - self.first_id] for i in ids]
 
-    def decode(self, ids:list, # as from a model
-              ) -> str: # the words, special tokens left out
+    def decode(
+        self,
+        ids: list,  # as from a model
+    ) -> str:  # the words, special tokens left out
         return ' '.join(self.words([i for i in ids if i >= self.first_id]))
 
-    def encode_pairs(self, pairs:list, # of two texts
-                    ) -> list: # of two lists of ids
+    def encode_pairs(
+        self,
+        pairs: list,  # of two texts
+    ) -> list:  # of two lists of ids
         return [(self.encode(source), self.encode(target)) for source, target in pairs]
 
 # %% ../nbs/10_data.ipynb #pad
-def pad_sequences(sequences:list, # of lists of ids, of any lengths
-                  pad_id:int|None=PAD, # what fills up; None: there is no such id
-                 ) -> Tensor: # B L, L the longest length
+def pad_sequences(
+    sequences: list,  # of lists of ids, of any lengths
+    pad_id: int | None = PAD,  # what fills up; None: there is no such id
+) -> Tensor:  # B L, L the longest length
     """Sequences as one rectangle, filled up on the right; `ValueError` where no id can do
     so."""
     longest = max(map(len, sequences), default=0)
     if pad_id is None and min(map(len, sequences), default=0) < longest:
-        raise argument_error('pad_id', pad_id,
-                             'an id, because the sequences differ in length')
-    filled = [list(ids) + [pad_id]*(longest - len(ids)) for ids in sequences]
-    try: found = torch.tensor(filled)
-    except (OverflowError, TypeError, ValueError, RuntimeError): found = None
+        raise argument_error(
+            'pad_id', pad_id, 'an id, because the sequences differ in length'
+        )
+    filled = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
+    try:
+        found = torch.tensor(filled)
+    except (OverflowError, TypeError, ValueError, RuntimeError):
+        found = None
     if found is None or found.numel() and found.is_floating_point():
-        wrong = [i for row in filled for i in row
-                 if not (isinstance(i, int) and abs(i) < 2**63)]
+        wrong = [
+            i for row in filled for i in row if not (isinstance(i, int) and abs(i) < 2**63)
+        ]
         raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
     return found.long().view(len(sequences), longest)
 
-def count_targets(targets:Tensor, # *batch, ids or labels
-                  pad_id:int|None=PAD, # does not count; None: all count
-                 ) -> int: # targets
+
+def count_targets(
+    targets: Tensor,  # *batch, ids or labels
+    pad_id: int | None = PAD,  # does not count; None: all count
+) -> int:  # targets
     "How many targets there are without the padding."
     return targets.numel() if pad_id is None else int((targets != pad_id).sum())
 
@@ -131,47 +164,65 @@ def count_targets(targets:Tensor, # *batch, ids or labels
 @dataclass(frozen=True)
 class Batch:
     "Sources and targets of several pairs, padded and shifted. Source: section 3.1."
-    src: Tensor # B S, ids and EOS
-    tgt_in: Tensor # B T, BOS and ids: what the decoder reads
-    tgt_out: Tensor # B T, ids and EOS: what it should predict
-    special: SpecialTokens = SpecialTokens() # the ids of PAD, BOS and EOS in it
+
+    src: Tensor  # B S, ids and EOS
+    tgt_in: Tensor  # B T, BOS and ids: what the decoder reads
+    tgt_out: Tensor  # B T, ids and EOS: what it should predict
+    special: SpecialTokens = SpecialTokens()  # the ids of PAD, BOS and EOS in it
 
     @classmethod
-    def from_pairs(cls, pairs:list, # of (source ids, target ids), without special tokens
-                   special:SpecialTokens=SpecialTokens(), # those of the model
-                  ) -> Batch: # of as many rows
+    def from_pairs(
+        cls,
+        pairs: list,  # of (source ids, target ids), without special tokens
+        special: SpecialTokens = SpecialTokens(),  # those of the model
+    ) -> Batch:  # of as many rows
         "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
         check_pairs(pairs := list(pairs), special)
         src, out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
         tgt_in = [[special.bos_id, *tgt] for _, tgt in pairs]
-        return cls(*(pad_sequences(rows, special.pad_id) for rows in (src, tgt_in, out)),
-                   special)
-    def __len__(self): return len(self.src)
+        return cls(
+            *(pad_sequences(rows, special.pad_id) for rows in (src, tgt_in, out)), special
+        )
+
+    def __len__(self):
+        return len(self.src)
+
     @property
-    def inputs(self) -> tuple: return self.src, self.tgt_in # what the model is called with
+    def inputs(self) -> tuple:
+        return self.src, self.tgt_in  # what the model is called with
+
     @property
-    def targets(self) -> Tensor: return self.tgt_out # what its logits are compared with
+    def targets(self) -> Tensor:
+        return self.tgt_out  # what its logits are compared with
+
     @property
-    def pad_id(self) -> int: return self.special.pad_id # of targets that do not count
+    def pad_id(self) -> int:
+        return self.special.pad_id  # of targets that do not count
+
     @cached_property
-    def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
-    def part(self, index:int, count:int) -> Batch: # every `count`-th row, from one on
+    def n_tokens(self) -> int:
+        return count_targets(self.targets, self.pad_id)  # that count
+
+    def part(self, index: int, count: int) -> Batch:  # every `count`-th row, from one on
         rows = (x[index::count] for x in (self.src, self.tgt_in, self.tgt_out))
         return Batch(*rows, self.special)
-    def to(self, device) -> Batch: # torch.device or its name, the same batch there
+
+    def to(self, device) -> Batch:  # torch.device or its name, the same batch there
         tensors = self.src, self.tgt_in, self.tgt_out
         return Batch(*(to_device(x, device) for x in tensors), self.special)
 
 # %% ../nbs/10_data.ipynb #check-pairs
-def check_pairs(pairs:list, # of (source ids, target ids)
-                special:SpecialTokens=SpecialTokens(), # three ids, in no sequence
-               ):
+def check_pairs(
+    pairs: list,  # of (source ids, target ids)
+    special: SpecialTokens = SpecialTokens(),  # three ids, in no sequence
+):
     """Refuse no pairs, empty sources and ids that are special, negative or no ints:
     `ValueError`."""
     reserved = {special.pad_id, special.bos_id, special.eos_id}
     if None in reserved or len(reserved) < 3:
         raise argument_error('special', special, 'three different ids')
-    if not pairs: raise argument_error('pairs', pairs, 'at least one pair of id lists')
+    if not pairs:
+        raise argument_error('pairs', pairs, 'at least one pair of id lists')
     for i, (src, tgt) in enumerate(pairs):
         for side, ids in (('source', src), ('target', tgt)):
             name = f'{side} of pair {i}'
@@ -179,86 +230,115 @@ def check_pairs(pairs:list, # of (source ids, target ids)
                 raise argument_error(name, type(ids).__name__, 'a list of ids')
             # not in a loop, because this runs for every batch
             wrong = set(map(type, ids)) - {int}
-            if wrong: raise argument_error(name, wrong.pop().__name__, 'ids of type int')
+            if wrong:
+                raise argument_error(name, wrong.pop().__name__, 'ids of type int')
             if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
                 given = next(id for id in ids if id < 0 or id in reserved)
                 allowed = f'ids from 0 up without the special {sorted(reserved)}'
                 raise argument_error(name, given, allowed)
-        if not src: raise argument_error(f'source of pair {i}', src, 'at least one id')
+        if not src:
+            raise argument_error(f'source of pair {i}', src, 'at least one id')
 
 # %% ../nbs/10_data.ipynb #to-device
-COPY_STREAMS = {} # of each GPU, once it was asked for
+COPY_STREAMS = {}  # of each GPU, once it was asked for
 
-def copy_stream(device:torch.device # a GPU
-               ) -> torch.cuda.Stream: # where batches are copied to it
+
+def copy_stream(
+    device: torch.device,  # a GPU
+) -> torch.cuda.Stream:  # where batches are copied to it
     "A queue beside the one that computes."
-    if device not in COPY_STREAMS: COPY_STREAMS[device] = torch.cuda.Stream(device)
+    if device not in COPY_STREAMS:
+        COPY_STREAMS[device] = torch.cuda.Stream(device)
     return COPY_STREAMS[device]
 
-def to_device(x:Tensor, # anywhere
-              device, # torch.device or its name
-             ) -> Tensor: # the same there, or on its way
+
+def to_device(
+    x: Tensor,  # anywhere
+    device,  # torch.device or its name
+) -> Tensor:  # the same there, or on its way
     "Copy without waiting for it, while the GPU computes with what it has."
-    if torch.device(device).type != 'cuda' or x.device.type != 'cpu': return x.to(device)
+    if torch.device(device).type != 'cuda' or x.device.type != 'cpu':
+        return x.to(device)
     computing = torch.cuda.current_stream(device)
     copying = copy_stream(computing.device)
     with torch.cuda.stream(copying):
-        pinned = x.contiguous().pin_memory() # in a piece, or it goes another way
+        pinned = x.contiguous().pin_memory()  # in a piece, or it goes another way
         copied = pinned.to(computing.device, non_blocking=True)
-    computing.wait_stream(copying) # with what is asked for from now on
-    copied.record_stream(computing) # which uses it
+    computing.wait_stream(copying)  # with what is asked for from now on
+    copied.record_stream(computing)  # which uses it
     return copied
 
 # %% ../nbs/10_data.ipynb #labelledbatch
 @dataclass(frozen=True)
 class LabelledBatch:
     "Any inputs, and what the model should answer to them."
-    inputs: tuple # of tensors: what the model is called with
-    targets: Tensor # what its logits are compared with
-    pad_id: int|None = field(default=None, kw_only=True) # does not count; None: all count
 
-    def __len__(self) -> int: return len(self.targets)
+    inputs: tuple  # of tensors: what the model is called with
+    targets: Tensor  # what its logits are compared with
+    pad_id: int | None = field(
+        default=None, kw_only=True
+    )  # does not count; None: all count
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
     @cached_property
-    def n_tokens(self) -> int: return count_targets(self.targets, self.pad_id) # that count
-    def part(self, index:int, count:int) -> LabelledBatch: # every `count`-th example
+    def n_tokens(self) -> int:
+        return count_targets(self.targets, self.pad_id)  # that count
+
+    def part(self, index: int, count: int) -> LabelledBatch:  # every `count`-th example
         inputs = tuple(x[index::count] for x in self.inputs)
         return LabelledBatch(inputs, self.targets[index::count], pad_id=self.pad_id)
-    def to(self, device) -> LabelledBatch: # torch.device or its name, the same batch there
+
+    def to(self, device) -> LabelledBatch:  # torch.device or its name, the same batch there
         inputs = tuple(to_device(x, device) for x in self.inputs)
         return LabelledBatch(inputs, to_device(self.targets, device), pad_id=self.pad_id)
 
 # %% ../nbs/10_data.ipynb #pair-length
-def pair_length(pair, # (source ids, target ids)
-               ) -> int: # tokens
+def pair_length(
+    pair,  # (source ids, target ids)
+) -> int:  # tokens
     "What one pair costs in a batch: its longer side, with EOS."
     return max(map(len, pair)) + 1
 
-def batch_by_tokens(pairs:Sequence, # of (source ids, target ids): a list, or `MappedPairs`
-                    max_tokens:int, # batch size times longest length, at the most
-                    seed:int=0, # of the shuffling; another for each epoch
-                   ) -> Iterator[list]: # lists of pairs
+
+def batch_by_tokens(
+    pairs: Sequence,  # of (source ids, target ids): a list, or `MappedPairs`
+    max_tokens: int,  # batch size times longest length, at the most
+    seed: int = 0,  # of the shuffling; another for each epoch
+) -> Iterator[list]:  # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     shuffled = random.Random(seed)
-    def sizes(i): # tokens of both sides; pairs in a file tell them without being read
+
+    def sizes(i):  # tokens of both sides; pairs in a file tell them without being read
         return pairs.sizes(i) if hasattr(pairs, 'sizes') else tuple(map(len, pairs[i]))
-    def length(i): return max(sizes(i)) + 1
-    def lengths(i): # the longer side; then the difference, up and down in turns
+
+    def length(i):
+        return max(sizes(i)) + 1
+
+    def lengths(i):  # the longer side; then the difference, up and down in turns
         source, target = sizes(i)
-        return length(i), (source - target)*(-1)**length(i)
+        return length(i), (source - target) * (-1) ** length(i)
+
     order = sorted(shuffled.sample(range(len(pairs)), len(pairs)), key=lengths)
-    if not order: return
+    if not order:
+        return
     if (longest := length(order[-1])) > max_tokens:
-        raise argument_error('max_tokens', max_tokens,
-                             f'at least {longest}, the longest pair')
+        raise argument_error(
+            'max_tokens', max_tokens, f'at least {longest}, the longest pair'
+        )
     batches = [[]]
     for i in order:
-        if (len(batches[-1]) + 1) * length(i) > max_tokens: batches.append([])
+        if (len(batches[-1]) + 1) * length(i) > max_tokens:
+            batches.append([])
         batches[-1].append(i)
-    for batch in shuffled.sample(batches, len(batches)): yield [pairs[i] for i in batch]
+    for batch in shuffled.sample(batches, len(batches)):
+        yield [pairs[i] for i in batch]
 
 # %% ../nbs/10_data.ipynb #padding-share
-def padding_fraction(batches:Iterable, # of `Batch`, or of lists of pairs
-                    ) -> float: # 0 to 1
+def padding_fraction(
+    batches: Iterable,  # of `Batch`, or of lists of pairs
+) -> float:  # 0 to 1
     "The part of all positions, of sources and of targets, that holds padding."
     positions = tokens = 0
     for batch in batches:
@@ -267,19 +347,25 @@ def padding_fraction(batches:Iterable, # of `Batch`, or of lists of pairs
                 positions += ids.numel()
                 tokens += (ids != batch.pad_id).sum().item()
             continue
-        for side in zip(*batch): # with EOS
+        for side in zip(*batch):  # with EOS
             lengths = [len(ids) + 1 for ids in side]
-            positions, tokens = positions + len(lengths)*max(lengths), tokens + sum(lengths)
-    if not positions: raise argument_error('batches', 'none', 'at least one batch')
-    return 1 - tokens/positions
+            positions, tokens = (
+                positions + len(lengths) * max(lengths),
+                tokens + sum(lengths),
+            )
+    if not positions:
+        raise argument_error('batches', 'none', 'at least one batch')
+    return 1 - tokens / positions
 
 # %% ../nbs/10_data.ipynb #stream-batches
-def batch_pairs(pairs:Iterable, # of (source ids, target ids), may be endless
-                batch_size:int, # pairs in a batch
-                special:SpecialTokens=SpecialTokens(), # those of the model
-               ) -> Iterator[Batch]:
+def batch_pairs(
+    pairs: Iterable,  # of (source ids, target ids), may be endless
+    batch_size: int,  # pairs in a batch
+    special: SpecialTokens = SpecialTokens(),  # those of the model
+) -> Iterator[Batch]:
     """Batches of `batch_size` pairs in the order in which they come; the last may be
     smaller."""
     check_sizes(batch_size=batch_size)
     pairs = iter(pairs)
-    while chunk := list(islice(pairs, batch_size)): yield Batch.from_pairs(chunk, special)
+    while chunk := list(islice(pairs, batch_size)):
+        yield Batch.from_pairs(chunk, special)

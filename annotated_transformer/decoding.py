@@ -12,65 +12,82 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor, nn
 
-from .config import (SpecialTokens, argument_error, check_memory,
-                                          check_sizes, uncompiled)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_memory,
+    check_sizes,
+    unwrap_compiled,
+)
 from .data import EOS, Batch, check_pairs
 
 # %% auto #0
-__all__ = ['Hypotheses', 'Uncached', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate', 'check_eval_mode',
-           'filler', 'argmax_token', 'greedy_decode', 'group_by_length', 'generate_ids']
+__all__ = ['Hypotheses', 'UncachedDecoder', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate',
+           'check_eval_mode', 'fill_id', 'argmax_token', 'greedy_decode', 'group_by_length', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #hypotheses
 @dataclass(frozen=True)
 class Hypotheses:
     "Generated sequences: one for each source, or N for each, the best first."
-    ids: Tensor # B T or B N T, without BOS; EOS at the end of a finished row, then PAD
-    lengths: Tensor # B or B N, tokens with EOS, without PAD
-    log_probs: Tensor # B or B N, nats, summed over the row's tokens
-    scores: Tensor # B or B N, what ranked them: `log_probs`, penalised in a beam search
 
-    def lists(self, eos_id:int|None=EOS) -> list: # of lists of ids, nested like `lengths`
+    ids: Tensor  # B T or B N T, without BOS; EOS at the end of a finished row, then PAD
+    lengths: Tensor  # B or B N, tokens with EOS, without PAD
+    log_probs: Tensor  # B or B N, nats, summed over the row's tokens
+    scores: Tensor  # B or B N, what ranked them: `log_probs`, penalised in a beam search
+
+    def lists(
+        self, eos_id: int | None = EOS
+    ) -> list:  # of lists of ids, nested like `lengths`
         "The ids without padding and without the EOS at the end."
+
         def unwrap(ids, n):
-            if isinstance(n, list): return [unwrap(*row) for row in zip(ids, n)]
-            return ids[:n-1] if n and ids[n-1] == eos_id else ids[:n]
+            if isinstance(n, list):
+                return [unwrap(*row) for row in zip(ids, n)]
+            return ids[: n - 1] if n and ids[n - 1] == eos_id else ids[:n]
+
         return unwrap(self.ids.tolist(), self.lengths.tolist())
 
-    def __getitem__(self, rows) -> Hypotheses: # any index into the rows
+    def __getitem__(self, rows) -> Hypotheses:  # any index into the rows
         return Hypotheses(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 # %% ../nbs/20_decoding.ipynb #uncached
-class Uncached:
+class UncachedDecoder:
     "A model without a cache: next-token logits, recomputed from the whole prefix."
-    def __init__(self,
-                 model, # with `encode`, `decode`, `logits`; or from ids to logits
-                ):
+
+    def __init__(
+        self,
+        model,  # with `encode`, `decode`, `logits`; or from ids to logits
+    ):
         self.model, self.config = model, getattr(model, 'config', None)
 
     @property
-    def training(self) -> bool: return getattr(self.model, 'training', False) # its mode
+    def training(self) -> bool:
+        return getattr(self.model, 'training', False)  # its mode
 
     # B S -> logits B V, `Prefixes`
     def prefill(self, src, max_len, beam_size=1, bos_id=None):
         # a prompt
-        if not hasattr(self.model, 'encode'): cache = Prefixes(src[:, None], None)
+        if not hasattr(self.model, 'encode'):
+            cache = Prefixes(src[:, None], None)
         else:
             special = SpecialTokens.of(self)
             bos_id = special.bos_id if bos_id is None else bos_id
             if bos_id is None or bos_id == special.pad_id:
-                raise argument_error('bos_id', bos_id,
-                                     f'an id other than pad_id = {special.pad_id}')
+                raise argument_error(
+                    'bos_id', bos_id, f'an id other than pad_id = {special.pad_id}'
+                )
             begin = torch.full((len(src), 1, 1), bos_id, device=src.device)
             cache = Prefixes(begin, self.model.encode(src))
         return self.next_logits(cache)[:, 0], cache
 
-    def decode_step(self, ids, cache): # B W, one token of each hypothesis -> logits B W V
+    def decode_step(self, ids, cache):  # B W, one token of each hypothesis -> logits B W V
         cache.ids = torch.cat([cache.ids, ids[..., None]], -1)
         return self.next_logits(cache)
 
-    def next_logits(self, cache): # B W V
+    def next_logits(self, cache):  # B W V
         ids, width = cache.ids.flatten(0, 1), cache.ids.shape[1]
-        if cache.encoded is None: return self.model(ids)[:, -1].unflatten(0, (-1, width))
+        if cache.encoded is None:
+            return self.model(ids)[:, -1].unflatten(0, (-1, width))
         encoded = [x if x is None else x.repeat_interleave(width, 0) for x in cache.encoded]
         hidden = self.model.decode(ids, *encoded)[:, -1]
         return self.model.logits(hidden).unflatten(0, (-1, width))
@@ -78,55 +95,67 @@ class Uncached:
 # %% ../nbs/20_decoding.ipynb #prefixes
 @dataclass
 class Prefixes:
-    "What `Uncached` keeps between steps."
-    ids: Tensor # B W T, all tokens so far of W hypotheses
-    encoded: tuple|None # what `encode` returned, where there is a source
+    "What `UncachedDecoder` keeps between steps."
 
-    def reorder(self, beam_idx:Tensor): # B W, back-pointers: whom each hypothesis continues
+    ids: Tensor  # B W T, all tokens so far of W hypotheses
+    encoded: tuple | None  # what `encode` returned, where there is a source
+
+    def reorder(
+        self, beam_idx: Tensor
+    ):  # B W, back-pointers: whom each hypothesis continues
         self.ids = gather_beams(self.ids, beam_idx)
 
-def gather_beams(x:Tensor, # B N or B N T
-                 beam_idx:Tensor, # B W, numbers below N
-                ) -> Tensor: # B W or B W T
+
+def gather_beams(
+    x: Tensor,  # B N or B N T
+    beam_idx: Tensor,  # B W, numbers below N
+) -> Tensor:  # B W or B W T
     "For each row of the batch, W of its N entries."
     return x.take_along_dim(beam_idx if x.ndim == 2 else beam_idx[..., None], dim=1)
 
 # %% ../nbs/20_decoding.ipynb #max-lengths
-def max_lengths(src:Tensor, # B S, source ids; or B *, sources of another kind
-                max_len:int|None, # the same for all; None: each row's own length + 50
-                special:SpecialTokens, # PAD is not counted
-               ) -> Tensor: # B, tokens with EOS
+def max_lengths(
+    src: Tensor,  # B S, source ids; or B *, sources of another kind
+    max_len: int | None,  # the same for all; None: each row's own length + 50
+    special: SpecialTokens,  # PAD is not counted
+) -> Tensor:  # B, tokens with EOS
     "How long answers may be. Raises `ValueError` for an empty source. Source: section 6.1."
     if max_len is not None:
         check_sizes(max_len=max_len)
-        check_memory(8*len(src)*max_len, 'the ids', src.device, max_len=max_len)
+        check_memory(8 * len(src) * max_len, 'the ids', src.device, max_len=max_len)
     # pictures, of which none is padding
     if max_len is not None and src.ndim > 2 and len(src):
         return torch.full((len(src),), max_len, device=src.device)
     if src.ndim != 2 or 0 in src.shape:
         raise argument_error('src', tuple(src.shape), 'B S, both at least 1')
-    unpadded = special.pad_id in (None, special.eos_id) # no padding, or it also ends texts
+    unpadded = special.pad_id in (None, special.eos_id)  # no padding, or it also ends texts
     lengths = (torch.ones_like(src) if unpadded else src != special.pad_id).sum(1)
     if not lengths.all():
         raise argument_error('src', 'a row of padding', 'at least one token in each row')
     return lengths + 50 if max_len is None else torch.full_like(lengths, max_len)
 
-def next_log_probs(logits:Tensor, # B V or B W V
-                   special:SpecialTokens, # PAD and BOS are ruled out
-                   position:int=0, # of the next token in the answer, for the error
-                   finished:Tensor|None=None, # B or B W, rows that no longer matter
-                  ) -> Tensor: # like the logits, nats; -inf for what may not be generated
+
+def next_log_probs(
+    logits: Tensor,  # B V or B W V
+    special: SpecialTokens,  # PAD and BOS are ruled out
+    position: int = 0,  # of the next token in the answer, for the error
+    finished: Tensor | None = None,  # B or B W, rows that no longer matter
+) -> Tensor:  # like the logits, nats; -inf for what may not be generated
     """Log-probabilities of the next token. Raises `ValueError` for logits that are not
     numbers."""
     log_probs = logits.float().log_softmax(-1)
-    bad = log_probs[..., 0].isnan() # one that is no number spoils all of its row
+    bad = log_probs[..., 0].isnan()  # one that is no number spoils all of its row
     if bad.any():
-        if finished is not None: bad = bad & ~finished
+        if finished is not None:
+            bad = bad & ~finished
         log_probs = log_probs.nan_to_num(0.0, neginf=-math.inf)
         if bad.any():
             row = bad.nonzero()[0, 0].item()
-            raise argument_error('logits', 'nan or infinity', 'numbers, for the token at '
-                                 f'position {position} of row {row}')
+            raise argument_error(
+                'logits',
+                'nan or infinity',
+                f'numbers, for the token at position {position} of row {row}',
+            )
     # an id can have two purposes
     banned = {special.pad_id, special.bos_id} - {special.eos_id, None}
     log_probs[..., list(banned)] = -math.inf
@@ -134,16 +163,17 @@ def next_log_probs(logits:Tensor, # B V or B W V
 
 # %% ../nbs/20_decoding.ipynb #generate
 @torch.no_grad()
-def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation mode
-             src:Tensor, # B S, or B *, sources of another kind
-             select_token:Callable[[Tensor], Tensor], # log-probabilities B V -> tokens B
-             max_len:int|None, # see `max_lengths`
-             special:SpecialTokens|None, # None: those of the model
-            ) -> Hypotheses:
+def generate(
+    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    src: Tensor,  # B S, or B *, sources of another kind
+    select_token: Callable[[Tensor], Tensor],  # log-probabilities B V -> tokens B
+    max_len: int | None,  # see `max_lengths`
+    special: SpecialTokens | None,  # None: those of the model
+) -> Hypotheses:
     "One token after another, each chosen by `select_token`, until every row has ended."
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
-    limits, pad_id = max_lengths(src, max_len, special), filler(special)
+    limits, pad_id = max_lengths(src, max_len, special), fill_id(special)
     ids = limits.new_full((len(src), int(limits.max())), pad_id)
     lengths, scores = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.float)
     finished = lengths > 0
@@ -155,66 +185,77 @@ def generate(model:nn.Module, # with `prefill` and `decode_step`, in evaluation 
         ids[:, t] = token = token.masked_fill(finished, pad_id)
         lengths = lengths + ~finished
         finished = finished | (token == special.eos_id) | (lengths == limits)
-        if finished.all(): break
+        if finished.all():
+            break
         logits = model.decode_step(token[:, None], cache)[:, 0]
-    return Hypotheses(ids[:, :lengths.max()], lengths, scores, scores)
+    return Hypotheses(ids[:, : lengths.max()], lengths, scores, scores)
 
-def check_eval_mode(model, # that is to write
-                   ):
+
+def check_eval_mode(
+    model,  # that is to write
+):
     "Raise `ValueError` for a model in training mode, whose dropout would spoil answers."
-    if getattr(uncompiled(model), 'training', False):
-        raise argument_error('model', 'training mode',
-                             'evaluation mode: call model.eval() first')
+    if getattr(unwrap_compiled(model), 'training', False):
+        raise argument_error(
+            'model', 'training mode', 'evaluation mode: call model.eval() first'
+        )
 
-def filler(special:SpecialTokens) -> int: # PAD, or what can stand for it
+
+def fill_id(special: SpecialTokens) -> int:  # PAD, or what can stand for it
     "The id that fills up finished rows."
     return next(id for id in (special.pad_id, special.eos_id, 0) if id is not None)
 
 # %% ../nbs/20_decoding.ipynb #argmax-token
-def argmax_token(log_probs:Tensor, # B V
-                ) -> Tensor: # B
+def argmax_token(
+    log_probs: Tensor,  # B V
+) -> Tensor:  # B
     "The most probable token."
     return log_probs.argmax(-1)
 
+
 def greedy_decode(
-    model:nn.Module, # with `prefill` and `decode_step`, in evaluation mode
-    src:Tensor, # B S, source ids with EOS, on the model's device
-    max_len:int|None=None, # tokens with EOS; None: each source's length + 50
-    special:SpecialTokens|None=None, # None: those of the model's configuration
+    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    src: Tensor,  # B S, source ids with EOS, on the model's device
+    max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
+    special: SpecialTokens | None = None,  # None: those of the model's configuration
 ) -> Hypotheses:
     "The most probable token, again and again. Source: section 3; the limit is from 6.1."
     return generate(model, src, argmax_token, max_len, special)
 
 # %% ../nbs/20_decoding.ipynb #generate-ids
-def group_by_length(lengths:list, # of sources, tokens
-                    max_len:int|None, # see `generate_ids`
-                    batch_size:int, # sources in a group, at the most
-                   ) -> Iterator[list]: # of indices, the shortest sources first
+def group_by_length(
+    lengths: list,  # of sources, tokens
+    max_len: int | None,  # see `generate_ids`
+    batch_size: int,  # sources in a group, at the most
+) -> Iterator[list]:  # of indices, the shortest sources first
     "Sources of similar length; fewer in a group where an answer may have over 100 tokens."
     check_sizes(batch_size=batch_size)
     group = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        n_tokens = (len(group) + 1)*(max_len or lengths[i] + 51) # in the cache
-        if group and (n_tokens > 100*batch_size or len(group) == batch_size):
+        n_tokens = (len(group) + 1) * (max_len or lengths[i] + 51)  # in the cache
+        if group and (n_tokens > 100 * batch_size or len(group) == batch_size):
             yield group
             group = []
         group.append(i)
-    if group: yield group
+    if group:
+        yield group
+
 
 def generate_ids(
-    model:nn.Module, # an encoder-decoder, in evaluation mode
-    sources:list, # of lists of ids, without special tokens
-    max_len:int|None=None, # tokens at the most, with EOS; None: each source's length + 51
-    batch_size:int=500, # sources decoded together, at the most
-    decode:Callable=greedy_decode, # or another, with its options, by `partial`
-) -> list: # of lists of ids, one per source, without special tokens
+    model: nn.Module,  # an encoder-decoder, in evaluation mode
+    sources: list,  # of lists of ids, without special tokens
+    max_len: int
+    | None = None,  # tokens at the most, with EOS; None: each source's length + 51
+    batch_size: int = 500,  # sources decoded together, at the most
+    decode: Callable = greedy_decode,  # or another, with its options, by `partial`
+) -> list:  # of lists of ids, one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
     check_eval_mode(model)
     special = SpecialTokens.of(model)
     if not len(sources):
         raise argument_error('sources', sources, 'at least one list of ids')
     pairs = [(source, []) for source in sources]
-    check_pairs(pairs, special) # all of them, before any work is done
+    check_pairs(pairs, special)  # all of them, before any work is done
     device, answers = next(model.parameters()).device, {}
     for group in group_by_length([*map(len, sources)], max_len, batch_size):
         src = Batch.from_pairs([pairs[i] for i in group], special).src.to(device)

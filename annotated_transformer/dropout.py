@@ -10,33 +10,42 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 # %% auto #0
-__all__ = ['VALUES', 'dropout_mask', 'apply_dropout', 'Dropout']
+__all__ = ['DROPOUT_LEVELS', 'dropout_mask', 'apply_dropout', 'Dropout']
 
 # %% ../nbs/70_dropout.ipynb #dropout-functions
-VALUES = 2**16 # of the piece of a random number that decides
+DROPOUT_LEVELS = 2**16  # of the piece of a random number that decides
 
-def dropout_mask(x:Tensor, # any shape, on a CPU
-                 p:float, # probability of a zero, in (0, 1), rounded to 1/65,536
-                ) -> Tensor: # zeros, and 1 / (1 - p) elsewhere, like x
+
+def dropout_mask(
+    x: Tensor,  # any shape, on a CPU
+    p: float,  # probability of a zero, in (0, 1), rounded to 1/65,536
+) -> Tensor:  # zeros, and 1 / (1 - p) elsewhere, like x
     "A random mask that keeps the mean, from 16 random bits for each number."
-    n_dropped, n = round(p*VALUES), x.numel()
-    draws = torch.empty((n + 3)//4, dtype=torch.int64, device=x.device)
-    draws.random_(-2**63, None)
+    n_dropped, n = round(p * DROPOUT_LEVELS), x.numel()
+    draws = torch.empty((n + 3) // 4, dtype=torch.int64, device=x.device)
+    draws.random_(-(2**63), None)
     pieces = draws.view(torch.int16)[:n].view(x.shape)
     # written as numbers at once: a boolean mask would have to be converted in each product
-    kept = torch.ge(pieces, n_dropped - VALUES//2, out=torch.empty_like(x))
-    return kept.div_(1 - n_dropped/VALUES)
+    kept = torch.ge(pieces, n_dropped - DROPOUT_LEVELS // 2, out=torch.empty_like(x))
+    return kept.div_(1 - n_dropped / DROPOUT_LEVELS)
 
-def apply_dropout(x:Tensor, # any shape
-                  p:float, # probability of a zero, now
-                 ) -> Tensor: # like x
+
+def apply_dropout(
+    x: Tensor,  # any shape
+    p: float,  # probability of a zero, now
+) -> Tensor:  # like x
     "Dropout of a tensor, as `F.dropout` in training; on a CPU its bits are drawn faster."
-    ours = 0 < round(p*VALUES) < VALUES and x.device.type == 'cpu'
-    if not ours or torch.compiler.is_compiling(): return F.dropout(x, p)
-    return x*dropout_mask(x, p)
+    ours = 0 < round(p * DROPOUT_LEVELS) < DROPOUT_LEVELS and x.device.type == 'cpu'
+    if not ours or torch.compiler.is_compiling():
+        return F.dropout(x, p)
+    return x * dropout_mask(x, p)
+
 
 class Dropout(nn.Dropout):
     "Dropout in training mode, nothing in evaluation. Source: section 5.4."
-    def forward(self, x:Tensor, # any shape
-               ) -> Tensor: # like x
+
+    def forward(
+        self,
+        x: Tensor,  # any shape
+    ) -> Tensor:  # like x
         return apply_dropout(x, self.p) if self.training else x

@@ -17,38 +17,46 @@ __all__ = ['TokenEmbedding', 'check_ids', 'LMHead']
 # %% ../nbs/06_embeddings.ipynb #tokenembedding
 class TokenEmbedding(nn.Module):
     "Ids to vectors, and vectors back to logits, through one matrix. Source: section 3.4."
-    bias = None # on the logits; `LMHead` has one
 
-    def __init__(self,
-            vocab_size:int, # V
-            d_model:int, # D
-            scale:float|None=None, # of the embedding; None means sqrt(D), as in the paper
-        ):
+    bias = None  # on the logits; `LMHead` has one
+
+    def __init__(
+        self,
+        vocab_size: int,  # V
+        d_model: int,  # D
+        scale: float | None = None,  # of the embedding; None means sqrt(D), as in the paper
+    ):
         super().__init__()
         check_sizes(vocab_size=vocab_size, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
         self.scale = d_model**0.5 if scale is None else scale
 
-    def forward(self, ids:Tensor, # *batch, ids in [0, V)
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        ids: Tensor,  # *batch, ids in [0, V)
+    ) -> Tensor:  # *batch D
         check_ids(ids, len(self.weight))
         return F.embedding(ids, self.weight) * self.scale
 
-    def logits(self, hidden:Tensor, # *batch D
-              ) -> Tensor: # *batch V
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
         "Dot product of each vector with each row: the layer before softmax."
         return F.linear(hidden, self.weight)
 
 # %% ../nbs/06_embeddings.ipynb #check-ids
-def check_ids(ids:Tensor, # *batch, token ids
-              vocab_size:int, # V
-              name:str='ids', # what to call them in the error
-             ):
+def check_ids(
+    ids: Tensor,  # *batch, token ids
+    vocab_size: int,  # V
+    name: str = 'ids',  # what to call them in the error
+):
     """Raise `ValueError` unless ids are whole numbers in [0, vocab_size). GPU tensors are
     not read."""
     if ids.dtype not in (torch.int64, torch.int32):
         raise argument_error(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
-    if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0: return
+    if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0:
+        return
     for extreme in ids.aminmax():
         if not 0 <= extreme < vocab_size:
             raise argument_error(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
@@ -57,16 +65,21 @@ def check_ids(ids:Tensor, # *batch, token ids
 class LMHead(nn.Module):
     """Logits through an embedding, and a bias for each token. Differs: the paper has no
     bias."""
-    def __init__(self,
-                 embedding:TokenEmbedding, # read backwards; shared, not copied
-                ):
+
+    def __init__(
+        self,
+        embedding: TokenEmbedding,  # read backwards; shared, not copied
+    ):
         super().__init__()
         self.embedding = embedding
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight)))
 
     @property
-    def weight(self) -> Tensor: return self.embedding.weight # V D
+    def weight(self) -> Tensor:
+        return self.embedding.weight  # V D
 
-    def logits(self, hidden:Tensor, # *batch D
-              ) -> Tensor: # *batch V
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
         return F.linear(hidden, self.weight, self.bias)

@@ -22,29 +22,34 @@ __all__ = ['NORM_ORDERS', 'ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 
 class FeedForward(nn.Module):
     """A two-layer network on each position alone. Source: equation 2. Differs: optional
     dropout inside."""
-    def __init__(self,
-                 d_model:int, # D
-                 d_ff:int, # F, width of the hidden layer
-                 dropout:float=0.0, # probability, on the hidden layer
-                 activation:Callable[[Tensor], Tensor]=F.relu, # see `ACTIVATIONS`
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        d_ff: int,  # F, width of the hidden layer
+        dropout: float = 0.0,  # probability, on the hidden layer
+        activation: Callable[[Tensor], Tensor] = F.relu,  # see `ACTIVATIONS`
+    ):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
         check_probabilities(dropout=dropout)
         self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.dropout, self.activation = Dropout(dropout), activation
 
-    def forward(self, x:Tensor, # *batch D
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        x: Tensor,  # *batch D
+    ) -> Tensor:  # *batch D
         check_width('x', x, self.linear1.in_features)
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 # %% ../nbs/05_layers.ipynb #reference-layer-norm
-def reference_layer_norm(x:Tensor, # *batch D
-                         weight:Tensor, # D
-                         bias:Tensor, # D
-                         eps:float=1e-5, # added to the variance
-                        ) -> Tensor: # *batch D
+def reference_layer_norm(
+    x: Tensor,  # *batch D
+    weight: Tensor,  # D
+    bias: Tensor,  # D
+    eps: float = 1e-5,  # added to the variance
+) -> Tensor:  # *batch D
     "Normalise the last axis, written as the formula. Source: Ba et al. 2016."
     mean = x.mean(-1, keepdim=True)
     variance = (x - mean).square().mean(-1, keepdim=True)
@@ -53,66 +58,81 @@ def reference_layer_norm(x:Tensor, # *batch D
 # %% ../nbs/05_layers.ipynb #layernorm
 class LayerNorm(nn.Module):
     "Normalise each position's vector. Source: section 3.1; Ba et al. 2016."
-    def __init__(self,
-                 d_model:int, # D
-                 eps:float=1e-5, # added to the variance
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        eps: float = 1e-5,  # added to the variance
+    ):
         super().__init__()
         check_sizes(d_model=d_model)
         self.eps = eps
-        self.weight, self.bias = nn.Parameter(
-            torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
+        self.weight, self.bias = (
+            nn.Parameter(torch.ones(d_model)),
+            nn.Parameter(torch.zeros(d_model)),
+        )
 
-    def forward(self, x:Tensor, # *batch D
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        x: Tensor,  # *batch D
+    ) -> Tensor:  # *batch D
         check_width('x', x, len(self.weight))
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 # %% ../nbs/05_layers.ipynb #postnorm
 class PostNorm(nn.Module):
     "Add, then normalise. Source: section 3.1, and 5.4 for the dropout."
-    final_norm = nn.Identity # the last layer has normalised already
 
-    def __init__(self,
-                 d_model:int, # D
-                 dropout:float=0.0, # probability, on the sub-layer's output
-                 eps:float=1e-5, # added to the variance
-                ):
+    final_norm = nn.Identity  # the last layer has normalised already
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        dropout: float = 0.0,  # probability, on the sub-layer's output
+        eps: float = 1e-5,  # added to the variance
+    ):
         super().__init__()
         check_probabilities(dropout=dropout)
         self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
 
-    def forward(self, x:Tensor, # B L D
-                sublayer:Callable[[Tensor], Tensor], # B L D -> B L D
-               ) -> Tensor: # B L D
+    def forward(
+        self,
+        x: Tensor,  # B L D
+        sublayer: Callable[[Tensor], Tensor],  # B L D -> B L D
+    ) -> Tensor:  # B L D
         return self.norm(x + self.dropout(sublayer(x)))
 
 # %% ../nbs/05_layers.ipynb #prenorm
 class PreNorm(nn.Module):
     """Normalise, then add. Source: Xiong et al. 2020. Differs: the paper normalises after
     adding."""
-    final_norm = LayerNorm # nothing else bounds the sum
 
-    def __init__(self,
-                 d_model:int, # D
-                 dropout:float=0.0, # probability, on the sub-layer's output
-                 eps:float=1e-5, # added to the variance
-                ):
+    final_norm = LayerNorm  # nothing else bounds the sum
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        dropout: float = 0.0,  # probability, on the sub-layer's output
+        eps: float = 1e-5,  # added to the variance
+    ):
         super().__init__()
         check_probabilities(dropout=dropout)
         self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
 
-    def forward(self, x:Tensor, # B L D
-                sublayer:Callable[[Tensor], Tensor], # B L D -> B L D
-               ) -> Tensor: # B L D
+    def forward(
+        self,
+        x: Tensor,  # B L D
+        sublayer: Callable[[Tensor], Tensor],  # B L D -> B L D
+    ) -> Tensor:  # B L D
         return x + self.dropout(sublayer(self.norm(x)))
+
 
 NORM_ORDERS = {'post': PostNorm, 'pre': PreNorm}
 
 # %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    'relu': F.relu, # the paper
-    'gelu': F.gelu, # BERT and ViT in Hugging Face's library
-    'gelu_tanh': partial(F.gelu, approximate='tanh'), # GPT-2; a lambda cannot be pickled
-    'silu': F.silu, # also called swish
+    'relu': F.relu,  # the paper
+    'gelu': F.gelu,  # BERT and ViT in Hugging Face's library
+    'gelu_tanh': partial(F.gelu, approximate='tanh'),  # GPT-2; a lambda cannot be pickled
+    'silu': F.silu,  # also called swish
 }

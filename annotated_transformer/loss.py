@@ -15,57 +15,75 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from annotated_transformer.config import (
-    SpecialTokens, argument_error, check_ids, check_numbers, check_probabilities,
-    check_sizes, uncompiled)
+    SpecialTokens,
+    argument_error,
+    check_ids,
+    check_numbers,
+    check_probabilities,
+    check_sizes,
+    unwrap_compiled,
+)
 from .data import Batch
 
 # %% auto #0
 __all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
            'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss', 'nan_as_worst',
+           'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss', 'nan_to_inf',
            'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
-def smoothed_targets(targets:Tensor, # *batch, ids
-                     vocab_size:int, # V
-                     smoothing:float=0.0, # epsilon, probability
-                     pad_id:int|None=0, # gets nothing, its rows are 0; None: all count
-                     dtype:torch.dtype=torch.float32, # of the result
-                    ) -> Tensor: # *batch V, rows sum to 1, or to 0 where the target is PAD
+def smoothed_targets(
+    targets: Tensor,  # *batch, ids
+    vocab_size: int,  # V
+    smoothing: float = 0.0,  # epsilon, probability
+    pad_id: int | None = 0,  # gets nothing, its rows are 0; None: all count
+    dtype: torch.dtype = torch.float32,  # of the result
+) -> Tensor:  # *batch V, rows sum to 1, or to 0 where the target is PAD
     """The distribution the model should predict. Source: section 5.4. Differs: nothing is
     given to PAD."""
     check_probabilities(smoothing=smoothing)
-    if pad_id is not None: check_ids(vocab_size, pad_id=pad_id)
+    if pad_id is not None:
+        check_ids(vocab_size, pad_id=pad_id)
     n_others = vocab_size - (pad_id is not None)
-    wanted = (1 - smoothing)*F.one_hot(targets, vocab_size).to(dtype) + smoothing/n_others
-    if pad_id is None: return wanted
+    wanted = (1 - smoothing) * F.one_hot(targets, vocab_size).to(
+        dtype
+    ) + smoothing / n_others
+    if pad_id is None:
+        return wanted
     wanted[..., pad_id] = 0
     return wanted * (targets != pad_id)[..., None]
 
 # %% ../nbs/11_loss.ipynb #reference-cross-entropy
-def reference_cross_entropy(logits:Tensor, # *batch V
-                            targets:Tensor, # *batch, ids
-                            smoothing:float=0.0, # epsilon, probability
-                            pad_id:int|None=0, # such positions are free; None: all count
-                           ) -> Tensor: # scalar, nats, summed over positions
+def reference_cross_entropy(
+    logits: Tensor,  # *batch V
+    targets: Tensor,  # *batch, ids
+    smoothing: float = 0.0,  # epsilon, probability
+    pad_id: int | None = 0,  # such positions are free; None: all count
+) -> Tensor:  # scalar, nats, summed over positions
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)
     return -(wanted * F.log_softmax(logits, -1)).sum()
 
 # %% ../nbs/11_loss.ipynb #cross-entropy-3
-def check_targets(x:Tensor, # *batch of anything: logits, or what they are made from
-                  targets:Tensor, # *batch, ids
-                 ):
+def check_targets(
+    x: Tensor,  # *batch of anything: logits, or what they are made from
+    targets: Tensor,  # *batch, ids
+):
     "Raise `ValueError` unless there is a target for each position."
     if x.shape[:-1] != targets.shape:
-        raise argument_error('targets', tuple(targets.shape),
-                             f'{tuple(x.shape[:-1])}, a target for each position')
+        raise argument_error(
+            'targets',
+            tuple(targets.shape),
+            f'{tuple(x.shape[:-1])}, a target for each position',
+        )
 
-def cross_entropy(logits:Tensor, # *batch V
-                  targets:Tensor, # *batch, ids
-                  smoothing:float=0.0, # epsilon, probability
-                  pad_id:int|None=0, # such positions are free; None: all count
-                 ) -> Tensor: # scalar, nats, summed over positions
+
+def cross_entropy(
+    logits: Tensor,  # *batch V
+    targets: Tensor,  # *batch, ids
+    smoothing: float = 0.0,  # epsilon, probability
+    pad_id: int | None = 0,  # such positions are free; None: all count
+) -> Tensor:  # scalar, nats, summed over positions
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     check_probabilities(smoothing=smoothing)
     check_targets(logits, targets)
@@ -74,226 +92,275 @@ def cross_entropy(logits:Tensor, # *batch V
     if pad_id is not None:
         check_ids(vocab_size, pad_id=pad_id)
         weight[pad_id] = 0
-    left_out = pad_id is not None # 0 or 1 of the classes
-    theirs = smoothing*vocab_size / (vocab_size - left_out*(1 - smoothing))
-    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), weight,
-                           reduction='none', # summed in at least single precision
-                           ignore_index=pad_id if left_out else -2**63, # no id at all
-                           label_smoothing=theirs)
+    left_out = pad_id is not None  # 0 or 1 of the classes
+    theirs = smoothing * vocab_size / (vocab_size - left_out * (1 - smoothing))
+    loss = F.cross_entropy(
+        logits.flatten(0, -2),
+        targets.flatten(),
+        weight,
+        reduction='none',  # summed in at least single precision
+        ignore_index=pad_id if left_out else -(2**63),  # no id at all
+        label_smoothing=theirs,
+    )
     total = loss.sum(dtype=torch.promote_types(loss.dtype, torch.float32))
-    return total / (1 - left_out*theirs/vocab_size)
+    return total / (1 - left_out * theirs / vocab_size)
 
 # %% ../nbs/11_loss.ipynb #least-loss
-def smoothed_loss_floor(vocab_size:int, # V, padding among them
-                        smoothing:float, # epsilon, probability
-                       ) -> float: # nats per token
+def smoothed_loss_floor(
+    vocab_size: int,  # V, padding among them
+    smoothing: float,  # epsilon, probability
+) -> float:  # nats per token
     "What a perfect model still pays per token when targets are smoothed: their entropy."
     check_probabilities(smoothing=smoothing)
-    others = smoothing/(vocab_size - 1)
-    return -sum(q*math.log(q) for q in [1 - smoothing + others] + (vocab_size - 2)*[others]
-                if q > 0)
+    others = smoothing / (vocab_size - 1)
+    return -sum(
+        q * math.log(q)
+        for q in [1 - smoothing + others] + (vocab_size - 2) * [others]
+        if q > 0
+    )
 
 # %% ../nbs/11_loss.ipynb #perplexity-2
-def perplexity(loss:float, # mean loss per token, nats
-              ) -> float: # tokens
+def perplexity(
+    loss: float,  # mean loss per token, nats
+) -> float:  # tokens
     """The size of the die that would be as uncertain as the model; infinite where a float
     ends."""
-    try: return math.exp(loss)
-    except OverflowError: return math.inf
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
 
 # %% ../nbs/11_loss.ipynb #count-correct
-def count_correct(logits:Tensor, # *batch V
-                  targets:Tensor, # *batch, ids
-                  pad_id:int|None=0, # such positions do not count; None: all do
-                 ) -> int: # positions
+def count_correct(
+    logits: Tensor,  # *batch V
+    targets: Tensor,  # *batch, ids
+    pad_id: int | None = 0,  # such positions do not count; None: all do
+) -> int:  # positions
     "How many positions have the true token as their most probable one."
     correct = logits.argmax(-1) == targets
     return int((correct if pad_id is None else correct & (targets != pad_id)).sum())
 
 # %% ../nbs/11_loss.ipynb #padding-of
-def padding_of(model:nn.Module, # its configuration, if it has one, says what is padding
-               batch:Batch, # or a `LabelledBatch` of tokens
-              ) -> int|None: # the id of targets that do not count; None: all count
+def padding_of(
+    model: nn.Module,  # its configuration, if it has one, says what is padding
+    batch: Batch,  # or a `LabelledBatch` of tokens
+) -> int | None:  # the id of targets that do not count; None: all count
     "The padding on which model and batch agree. Raises `ValueError` where they do not."
     # it does not say
-    if not hasattr(getattr(model, 'config', None), 'pad_id'): return batch.pad_id
+    if not hasattr(getattr(model, 'config', None), 'pad_id'):
+        return batch.pad_id
     special = SpecialTokens.of(model)
     if isinstance(batch, Batch) and batch.special != special:
         expected = f'{special}, those of the model'
         raise argument_error('special tokens of the batch', batch.special, expected)
-    pad_id = None if special.pad_id == special.eos_id else special.pad_id # ends are learnt
+    pad_id = None if special.pad_id == special.eos_id else special.pad_id  # ends are learnt
     if batch.pad_id != pad_id:
-        raise argument_error('pad_id of the batch', batch.pad_id,
-                             f'{pad_id}, that of the model')
+        raise argument_error(
+            'pad_id of the batch', batch.pad_id, f'{pad_id}, that of the model'
+        )
     return pad_id
 
 # %% ../nbs/11_loss.ipynb #sequence-loss
-def sequence_loss(model:nn.Module, # (*inputs) -> logits; for pairs, (source, target ids)
-                  batch:Batch, # or a `LabelledBatch`, on the model's device
-                  label_smoothing:float=0.0, # probability
-                 ) -> Tensor: # scalar, nats, summed over target tokens
+def sequence_loss(
+    model: nn.Module,  # (*inputs) -> logits; for pairs, (source, target ids)
+    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    label_smoothing: float = 0.0,  # probability
+) -> Tensor:  # scalar, nats, summed over target tokens
     "Cross-entropy of all targets but padding, after the true ones. Source: section 5.4."
     pad_id = padding_of(model, batch)
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id)
 
-def classification_loss(model:nn.Module, # (*inputs) -> logits of classes
-                        batch:Batch, # a `LabelledBatch`, on the model's device
-                        label_smoothing:float=0.0, # probability
-                       ) -> Tensor: # scalar, nats, summed over answers
+
+def classification_loss(
+    model: nn.Module,  # (*inputs) -> logits of classes
+    batch: Batch,  # a `LabelledBatch`, on the model's device
+    label_smoothing: float = 0.0,  # probability
+) -> Tensor:  # scalar, nats, summed over answers
     "Cross-entropy of class labels: there is no padding, class 0 counts as well."
     if batch.pad_id is not None:
         raise argument_error('pad_id of the batch', batch.pad_id, 'None: all labels count')
     return cross_entropy(model(*batch.inputs), batch.targets, label_smoothing, pad_id=None)
 
 # %% ../nbs/11_loss.ipynb #chunked-cross-entropy
-def loss_and_logit_gradient(hidden:Tensor, # rows *copies D
-                            weight:Tensor, # V D
-                            bias:Tensor|None, # V
-                            targets:Tensor, # rows, ids
-                            loss_fn, # (logits, targets) -> scalar, nats, summed
-                           ) -> tuple[Tensor, Tensor]: # scalar, nats; rows *copies V
+def loss_and_logit_gradient(
+    hidden: Tensor,  # rows *copies D
+    weight: Tensor,  # V D
+    bias: Tensor | None,  # V
+    targets: Tensor,  # rows, ids
+    loss_fn,  # (logits, targets) -> scalar, nats, summed
+) -> tuple[Tensor, Tensor]:  # scalar, nats; rows *copies V
     "Make logits, use them, and let them go."
     with torch.enable_grad():
         logits = F.linear(hidden, weight, bias).detach().requires_grad_()
         loss = loss_fn(logits, targets)
     return loss.detach(), *torch.autograd.grad(loss, logits)
 
+
 class ChunkedLoss(torch.autograd.Function):
     "A loss of logits, with gradients that are found on the way forward."
+
     @staticmethod
-    def forward(ctx, # keeps the gradients for the way back
-                hidden:Tensor, # N *copies D
-                weight:Tensor, # V D
-                bias:Tensor|None, # V
-                targets:Tensor, # N, ids
-                loss_fn, # (logits, targets) -> scalar, nats, summed
-                rows:int, # positions whose logits exist at once
-               ) -> Tensor: # scalar, nats, summed over positions
+    def forward(
+        ctx,  # keeps the gradients for the way back
+        hidden: Tensor,  # N *copies D
+        weight: Tensor,  # V D
+        bias: Tensor | None,  # V
+        targets: Tensor,  # N, ids
+        loss_fn,  # (logits, targets) -> scalar, nats, summed
+        rows: int,  # positions whose logits exist at once
+    ) -> Tensor:  # scalar, nats, summed over positions
         "Sum losses and gradients, some positions at a time."
         leaves = [hidden, weight] if bias is None else [hidden, weight, bias]
         # sums of many parts in at least single precision
-        sums = [torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
-                for x in leaves]
+        sums = [
+            torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+            for x in leaves
+        ]
         total = sums[0].new_zeros(())
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
-            loss, gradient = loss_and_logit_gradient(hidden[part], weight, bias,
-                                                     targets[part], loss_fn)
+            loss, gradient = loss_and_logit_gradient(
+                hidden[part], weight, bias, targets[part], loss_fn
+            )
             total += loss
             sums[0][part] = gradient @ weight
             gradient = gradient.flatten(0, -2)
             sums[1] += gradient.T @ hidden[part].flatten(0, -2)
-            if bias is not None: sums[2] += gradient.sum(0)
-            del gradient # before there is the next one
+            if bias is not None:
+                sums[2] += gradient.sum(0)
+            del gradient  # before there is the next one
         ctx.types = [x.dtype for x in leaves]
         ctx.save_for_backward(*sums)
         return total
 
     @staticmethod
-    @once_differentiable # the saved gradients are numbers, with no way back through them
-    def backward(ctx, gradient): # of the loss, a scalar
-        found = [(gradient*saved).to(dtype)
-                 for saved, dtype in zip(ctx.saved_tensors, ctx.types)]
-        return *found, *[None]*(6 - len(found))
+    @once_differentiable  # the saved gradients are numbers, with no way back through them
+    def backward(ctx, gradient):  # of the loss, a scalar
+        found = [
+            (gradient * saved).to(dtype)
+            for saved, dtype in zip(ctx.saved_tensors, ctx.types)
+        ]
+        return *found, *[None] * (6 - len(found))
 
-def chunked_cross_entropy(hidden:Tensor, # *batch D, what logits are made from
-                          weight:Tensor, # V D, that makes them
-                          targets:Tensor, # *batch, ids
-                          smoothing:float=0.0, # epsilon, probability
-                          pad_id:int|None=0, # such positions are free; None: all count
-                          bias:Tensor|None=None, # V, of the logits
-                          rows:int=512, # positions whose logits exist at once
-                         ) -> Tensor: # scalar, nats, summed over positions
+
+def chunked_cross_entropy(
+    hidden: Tensor,  # *batch D, what logits are made from
+    weight: Tensor,  # V D, that makes them
+    targets: Tensor,  # *batch, ids
+    smoothing: float = 0.0,  # epsilon, probability
+    pad_id: int | None = 0,  # such positions are free; None: all count
+    bias: Tensor | None = None,  # V, of the logits
+    rows: int = 512,  # positions whose logits exist at once
+) -> Tensor:  # scalar, nats, summed over positions
     "`cross_entropy(F.linear(hidden, weight, bias), ...)` in little memory, for training."
     check_sizes(rows=rows)
     check_targets(hidden, targets)
     loss_fn = partial(cross_entropy, smoothing=smoothing, pad_id=pad_id)
-    return ChunkedLoss.apply(hidden.flatten(0, -2), weight, bias, targets.flatten(),
-                             loss_fn, rows)
+    return ChunkedLoss.apply(
+        hidden.flatten(0, -2), weight, bias, targets.flatten(), loss_fn, rows
+    )
 
 # %% ../nbs/11_loss.ipynb #chunked-sequence-loss
-def output_of(model:nn.Module, # with an `output`; compiled, or wrapped by DDP
-             ) -> nn.Module: # with the weights of the logits
+def output_of(
+    model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
+) -> nn.Module:  # with the weights of the logits
     "The layer that turns a model's last vectors into logits."
-    return uncompiled(getattr(model, 'module', model)).output
+    return unwrap_compiled(getattr(model, 'module', model)).output
 
-def chunked_sequence_loss(model:nn.Module, # with an `output`, and `return_hidden`
-                          batch:Batch, # or a `LabelledBatch`, on the model's device
-                          label_smoothing:float=0.0, # probability
-                         ) -> Tensor: # scalar, nats, summed over target tokens
+
+def chunked_sequence_loss(
+    model: nn.Module,  # with an `output`, and `return_hidden`
+    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    label_smoothing: float = 0.0,  # probability
+) -> Tensor:  # scalar, nats, summed over target tokens
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
     pad_id = padding_of(model, batch)
     hidden = model(*batch.inputs, return_hidden=True)
     output = output_of(model)
-    return chunked_cross_entropy(hidden, output.weight, batch.targets, label_smoothing,
-                                 pad_id, output.bias)
+    return chunked_cross_entropy(
+        hidden, output.weight, batch.targets, label_smoothing, pad_id, output.bias
+    )
 
 # %% ../nbs/11_loss.ipynb #score-targets
-def nan_as_worst(loss:float, # nats, or NaN
-                ) -> float: # nats; infinity for NaN
+def nan_to_inf(
+    loss: float,  # nats, or NaN
+) -> float:  # nats; infinity for NaN
     "A loss for comparisons: one that is no number is no better than any other."
     return math.inf if math.isnan(loss) else loss
 
+
 @contextmanager
-def evaluation_mode(model:nn.Module): # afterwards each part is in the mode it was in
+def evaluation_mode(model: nn.Module):  # afterwards each part is in the mode it was in
     "Without dropout, for the length of a `with` block."
     modes = {module: module.training for module in model.modules()}
-    try: yield model.eval()
+    try:
+        yield model.eval()
     finally:
-        for module, mode in modes.items(): module.training = mode
+        for module, mode in modes.items():
+            module.training = mode
+
 
 @torch.no_grad()
-def score_targets(model:nn.Module, # in evaluation mode
-                  batch:Batch, # or a `LabelledBatch`, on the model's device
-                  pad_id:int|None, # such targets do not count; None: all do
-                  rows:int|None=None, # positions whose logits exist at once; None: all
-                 ) -> tuple[float, int]: # summed nats; how many are the most probable
+def score_targets(
+    model: nn.Module,  # in evaluation mode
+    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    pad_id: int | None,  # such targets do not count; None: all do
+    rows: int | None = None,  # positions whose logits exist at once; None: all
+) -> tuple[float, int]:  # summed nats; how many are the most probable
     "Teacher-forced. With `rows`, the model needs `logits`, and `return_hidden`."
-    if rows is None: parts = [(model(*batch.inputs), batch.targets)]
+    if rows is None:
+        parts = [(model(*batch.inputs), batch.targets)]
     else:
         check_sizes(rows=rows)
         hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2).split(rows)
-        parts = zip(map(model.logits, hidden), # each made when it is asked for
-                    batch.targets.flatten().split(rows))
+        parts = zip(
+            map(model.logits, hidden),  # each made when it is asked for
+            batch.targets.flatten().split(rows),
+        )
     loss = correct = 0
     for logits, targets in parts:
-        logits = logits.float() # sums of a bfloat16 model are not rounded
+        logits = logits.float()  # sums of a bfloat16 model are not rounded
         loss += cross_entropy(logits, targets, pad_id=pad_id).item()
         correct += count_correct(logits, targets, pad_id)
     return loss, correct
 
 # %% ../nbs/11_loss.ipynb #r-drop-cross-entropy
-def r_drop_cross_entropy(logits:Tensor, # *batch 2 V, of two passes, finite
-                         targets:Tensor, # *batch, ids
-                         smoothing:float=0.0, # epsilon, probability
-                         pad_id:int|None=0, # such positions are free; None: all count
-                         weight:float=5.0, # alpha, of their disagreement
-                        ) -> Tensor: # scalar, nats, summed over positions
+def r_drop_cross_entropy(
+    logits: Tensor,  # *batch 2 V, of two passes, finite
+    targets: Tensor,  # *batch, ids
+    smoothing: float = 0.0,  # epsilon, probability
+    pad_id: int | None = 0,  # such positions are free; None: all count
+    weight: float = 5.0,  # alpha, of their disagreement
+) -> Tensor:  # scalar, nats, summed over positions
     """The mean cross-entropy of two passes, and how far they disagree. Source: Liang et al.
     2021, equation 4, halved."""
     both = torch.stack([targets, targets], -1)
-    loss = cross_entropy(logits, both, smoothing, pad_id)/2
+    loss = cross_entropy(logits, both, smoothing, pad_id) / 2
     log_p, log_q = F.log_softmax(logits, -1).unbind(-2)
-    disagreement = ((log_p.exp() - log_q.exp())*(log_p - log_q)).sum(-1) # both ways
-    if pad_id is not None: disagreement = disagreement*(targets != pad_id)
-    return loss + weight/4*disagreement.sum()
+    disagreement = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # both ways
+    if pad_id is not None:
+        disagreement = disagreement * (targets != pad_id)
+    return loss + weight / 4 * disagreement.sum()
 
 # %% ../nbs/11_loss.ipynb #r-drop-loss
-def r_drop_loss(model:nn.Module, # with an `output`, and `return_hidden`; in training mode
-                batch:Batch, # or a `LabelledBatch`, on the model's device
-                label_smoothing:float=0.0, # probability
-                weight:float=5.0, # alpha, of the disagreement
-                rows:int=256, # whose logits exist at once, twice each
-               ) -> Tensor: # scalar, nats, summed over target tokens
+def r_drop_loss(
+    model: nn.Module,  # with an `output`, and `return_hidden`; in training mode
+    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    label_smoothing: float = 0.0,  # probability
+    weight: float = 5.0,  # alpha, of the disagreement
+    rows: int = 256,  # whose logits exist at once, twice each
+) -> Tensor:  # scalar, nats, summed over target tokens
     "`chunked_sequence_loss` with R-Drop: every pair passes twice, with other dropout."
     check_sizes(rows=rows)
     check_numbers('a finite number of at least 0', lambda x: x >= 0, weight=weight)
     pad_id = padding_of(model, batch)
     twice = model(*(torch.cat([x, x]) for x in batch.inputs), return_hidden=True)
     check_targets(twice.chunk(2)[0], batch.targets)
-    hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3) # N 2 D
+    hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3)  # N 2 D
     output = output_of(model)
-    loss_fn = partial(r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id,
-                      weight=weight)
-    return ChunkedLoss.apply(hidden, output.weight, output.bias, batch.targets.flatten(),
-                             loss_fn, rows)
+    loss_fn = partial(
+        r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id, weight=weight
+    )
+    return ChunkedLoss.apply(
+        hidden, output.weight, output.bias, batch.targets.flatten(), loss_fn, rows
+    )

@@ -14,51 +14,59 @@ from .config import argument_error
 __all__ = ['padding_mask', 'causal_mask', 'target_mask', 'to_ignore_mask', 'to_additive', 'from_additive']
 
 # %% ../nbs/03_masks.ipynb #padding-mask
-def padding_mask(ids:Tensor, # B K, token ids
-                 pad_id:int=0, # the id that fills up short sequences
-                ) -> Tensor: # B 1 1 K, bool
+def padding_mask(
+    ids: Tensor,  # B K, token ids
+    pad_id: int = 0,  # the id that fills up short sequences
+) -> Tensor:  # B 1 1 K, bool
     "True for keys that are no padding, the same for all heads and queries."
     if ids.ndim != 2:
         raise argument_error('ids', tuple(ids.shape), 'two axes, batch and length')
     return (ids != pad_id)[:, None, None, :]
 
 # %% ../nbs/03_masks.ipynb #causal-mask
-def causal_mask(n_queries:int, # queries: the last ones of the sequence
-                n_keys:int|None=None, # keys; None means as many as queries
-                device=None, # where the mask is needed
-               ) -> Tensor: # Q K, bool
+def causal_mask(
+    n_queries: int,  # queries: the last ones of the sequence
+    n_keys: int | None = None,  # keys; None means as many as queries
+    device=None,  # where the mask is needed
+) -> Tensor:  # Q K, bool
     "True for keys at the query's own position or before it. Source: section 3.2.3."
     n_keys = n_queries if n_keys is None else n_keys
     if n_queries > n_keys:
         raise argument_error('n_queries', n_queries, f'at most n_keys = {n_keys}')
-    return torch.ones(n_queries, n_keys, dtype=torch.bool,
-                      device=device).tril(n_keys - n_queries)
+    return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(
+        n_keys - n_queries
+    )
 
 # %% ../nbs/03_masks.ipynb #target-mask
-def target_mask(ids:Tensor, # B T, ids that the decoder reads
-                pad_id:int=0, # the id that fills up short sequences
-               ) -> Tensor: # B 1 T T, bool
+def target_mask(
+    ids: Tensor,  # B T, ids that the decoder reads
+    pad_id: int = 0,  # the id that fills up short sequences
+) -> Tensor:  # B 1 T T, bool
     "Padding mask and causal mask: a decoder's self-attention, wherever padding stands."
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], device=ids.device)
 
 # %% ../nbs/03_masks.ipynb #to-blocking
-def to_ignore_mask(mask:Tensor, # bool, True = may attend
-                  ) -> Tensor: # bool, True = left out
+def to_ignore_mask(
+    mask: Tensor,  # bool, True = may attend
+) -> Tensor:  # bool, True = left out
     "The mask in the convention of `nn.MultiheadAttention` and `nn.Transformer`."
     if mask.dtype != torch.bool:
         raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
     return ~mask
 
 # %% ../nbs/03_masks.ipynb #to-additive
-def to_additive(mask:Tensor, # bool, True = may attend
-                dtype:torch.dtype=torch.float32, # of the scores
-               ) -> Tensor: # same shape, 0 or -inf
+def to_additive(
+    mask: Tensor,  # bool, True = may attend
+    dtype: torch.dtype = torch.float32,  # of the scores
+) -> Tensor:  # same shape, 0 or -inf
     "The mask as numbers to be added to the scores."
     zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
     return zeros.masked_fill(to_ignore_mask(mask), float('-inf'))
 
-def from_additive(bias:Tensor, # floats, 0 or -inf
-                 ) -> Tensor: # bool, True = may attend
+
+def from_additive(
+    bias: Tensor,  # floats, 0 or -inf
+) -> Tensor:  # bool, True = may attend
     """The boolean mask of numbers to be added to the scores. Raises `ValueError` for
     other values."""
     allowed = bias == 0

@@ -17,30 +17,40 @@ __all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length'
            'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
 
 # %% ../nbs/23_metrics.ipynb #accuracy
-def accuracy(predictions:Tensor, # N, class indices
-             targets:Tensor, # N, the true ones
-            ) -> float: # 0 to 1
+def accuracy(
+    predictions: Tensor,  # N, class indices
+    targets: Tensor,  # N, the true ones
+) -> float:  # 0 to 1
     "Share of predictions that equal their targets."
     if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
-        raise argument_error('predictions', tuple(predictions.shape),
-                             f'one for each target, {tuple(targets.shape)}, at least one')
+        raise argument_error(
+            'predictions',
+            tuple(predictions.shape),
+            f'one for each target, {tuple(targets.shape)}, at least one',
+        )
     return (predictions == targets).sum().item() / len(targets)
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
-def exact_match(predictions:Sequence, # N answers, each a list of ids or of words
-                targets:Sequence, # N right answers, of the same kind
-               ) -> float: # 0 to 1
+def exact_match(
+    predictions: Sequence,  # N answers, each a list of ids or of words
+    targets: Sequence,  # N right answers, of the same kind
+) -> float:  # 0 to 1
     "Share of predictions that equal their targets in every token and in length."
     if len(predictions) != len(targets) or not len(targets):
-        raise argument_error('predictions', f'{len(predictions)} answers',
-                             f'one for each of {len(targets)} targets, at least one')
-    return sum(list(prediction) == list(target)
-               for prediction, target in zip(predictions, targets)) / len(targets)
+        raise argument_error(
+            'predictions',
+            f'{len(predictions)} answers',
+            f'one for each of {len(targets)} targets, at least one',
+        )
+    return sum(
+        list(prediction) == list(target) for prediction, target in zip(predictions, targets)
+    ) / len(targets)
 
 # %% ../nbs/23_metrics.ipynb #exact-match-by-length
-def exact_match_by_length(predictions:Sequence, # N answers
-                          targets:Sequence, # N right answers
-                         ) -> dict: # length of the target, as text -> exact match
+def exact_match_by_length(
+    predictions: Sequence,  # N answers
+    targets: Sequence,  # N right answers
+) -> dict:  # length of the target, as text -> exact match
     "Exact match for each length of the targets; keys are text, as in a JSON file."
     groups = {}
     for prediction, target in zip(predictions, targets, strict=True):
@@ -48,87 +58,117 @@ def exact_match_by_length(predictions:Sequence, # N answers
     return {str(length): exact_match(*zip(*groups[length])) for length in sorted(groups)}
 
 # %% ../nbs/23_metrics.ipynb #wilson-interval
-def wilson_interval(n_right:int, # k, right answers
-                    n:int, # answers
-                    z:float=1.96, # standard deviations: 1.96 for 95 % confidence
-                   ) -> tuple[float, float]: # lowest and highest rate, 0 to 1
+def wilson_interval(
+    n_right: int,  # k, right answers
+    n: int,  # answers
+    z: float = 1.96,  # standard deviations: 1.96 for 95 % confidence
+) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
     "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
     if not 0 <= n_right <= n or n < 1:
         raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
-    p, half = n_right/n, z*(n_right/n*(1 - n_right/n)/n + z*z/(4*n*n))**.5
-    middle, scale = p + z*z/(2*n), 1 + z*z/n
-    return max(0., (middle - half)/scale), min(1., (middle + half)/scale)
+    p, half = (
+        n_right / n,
+        z * (n_right / n * (1 - n_right / n) / n + z * z / (4 * n * n)) ** 0.5,
+    )
+    middle, scale = p + z * z / (2 * n), 1 + z * z / n
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 # %% ../nbs/23_metrics.ipynb #score-translations
-BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'} # no blanks between words
+BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no blanks between words
 
-def moses_words(language:str, # 'en', 'de', ...
-               ): # a function: text -> the same with blanks between words and signs
+
+def moses_words(
+    language: str,  # 'en', 'de', ...
+):  # a function: text -> the same with blanks between words and signs
     "How the scripts of the Moses system cut a text."
     moses = import_extra('sacremoses', 'translations are scored with', 'translation')
     return partial(moses.MosesTokenizer(language).tokenize, escape=False, return_str=True)
 
-def bleu_of_words(predictions:list, # of N texts
-                  references:list, # of N texts
-                  cut, # text -> text with blanks between words
-                 ) -> float: # from 0 to 100
+
+def bleu_of_words(
+    predictions: list,  # of N texts
+    references: list,  # of N texts
+    cut,  # text -> text with blanks between words
+) -> float:  # from 0 to 100
     "BLEU of words that are cut by a function of one's own."
     sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
     predictions, references = map(cut, predictions), map(cut, references)
     spaced = sacrebleu.BLEU(tokenize='none', force=True)
     return spaced.corpus_score([*predictions], [[*references]]).score
 
-def score_translations(predictions:list, # of N texts
-                       references:list, # of N texts, what people wrote
-                       language:str='de', # of both, for the tokenizer
-                      ) -> dict: # numbers by name; BLEU and chrF from 0 to 100
+
+def score_translations(
+    predictions: list,  # of N texts
+    references: list,  # of N texts, what people wrote
+    language: str = 'de',  # of both, for the tokenizer
+) -> dict:  # numbers by name; BLEU and chrF from 0 to 100
     "Exact match, and BLEU and chrF by the ways in which they are mostly reported."
     if len(predictions) != len(references) or not predictions:
-        raise argument_error('predictions', f'{len(predictions)} texts',
-                             f'one for each of {len(references)} references, at least one')
+        raise argument_error(
+            'predictions',
+            f'{len(predictions)} texts',
+            f'one for each of {len(references)} references, at least one',
+        )
     sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
     cut = BLEU_TOKENIZERS.get(language, '13a')
     bleu, lower = (sacrebleu.BLEU(on, force=True, tokenize=cut) for on in (False, True))
     words, chrf = moses_words(language), sacrebleu.CHRF()
-    return dict(exact_match=exact_match(predictions, references),
-                bleu=bleu.corpus_score(predictions, [references]).score,
-                bleu_lowercase=lower.corpus_score(predictions, [references]).score,
-                bleu_tokenized=bleu_of_words(predictions, references,
-                                             lambda text: words(text.lower())),
-                chrf=chrf.corpus_score(predictions, [references]).score,
-                signature=str(bleu.get_signature()),
-                chrf_signature=str(chrf.get_signature()))
+    return dict(
+        exact_match=exact_match(predictions, references),
+        bleu=bleu.corpus_score(predictions, [references]).score,
+        bleu_lowercase=lower.corpus_score(predictions, [references]).score,
+        bleu_tokenized=bleu_of_words(
+            predictions, references, lambda text: words(text.lower())
+        ),
+        chrf=chrf.corpus_score(predictions, [references]).score,
+        signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+    )
 
 # %% ../nbs/23_metrics.ipynb #every-way
-def score_every_way(predictions:list, # of N texts
-                    references:list, # of N texts
-                    tokenizer, # with `encode` and `words`: its pieces are counted, too
-                    language:str='de', # of both
-                   ) -> dict: # way -> BLEU, from 0 to 100
+def score_every_way(
+    predictions: list,  # of N texts
+    references: list,  # of N texts
+    tokenizer,  # with `encode` and `words`: its pieces are counted, too
+    language: str = 'de',  # of both
+) -> dict:  # way -> BLEU, from 0 to 100
     "BLEU of the same translations in the ways in which it is computed."
     sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
     found = score_translations(predictions, references, language)
     words, alone = moses_words(language), sacrebleu.BLEU(effective_order=True)
-    def pieces(text): return ' '.join(tokenizer.words(tokenizer.encode(text)))
-    sentences = [alone.sentence_score(prediction, [reference]).score
-                 for prediction, reference in zip(predictions, references)]
-    return {'sacreBLEU': found['bleu'], 'in lower case': found['bleu_lowercase'],
-            'Moses words': bleu_of_words(predictions, references, words),
-            'Moses words in lower case': found['bleu_tokenized'],
-            'cut at blanks': bleu_of_words(predictions, references, str),
-            'byte pairs': bleu_of_words(predictions, references, pieces),
-            'mean over sentences': sum(sentences)/len(sentences)}
+
+    def pieces(text):
+        return ' '.join(tokenizer.words(tokenizer.encode(text)))
+
+    sentences = [
+        alone.sentence_score(prediction, [reference]).score
+        for prediction, reference in zip(predictions, references)
+    ]
+    return {
+        'sacreBLEU': found['bleu'],
+        'in lower case': found['bleu_lowercase'],
+        'Moses words': bleu_of_words(predictions, references, words),
+        'Moses words in lower case': found['bleu_tokenized'],
+        'cut at blanks': bleu_of_words(predictions, references, str),
+        'byte pairs': bleu_of_words(predictions, references, pieces),
+        'mean over sentences': sum(sentences) / len(sentences),
+    }
 
 # %% ../nbs/23_metrics.ipynb #score-groups
-def score_groups(examples:list, # of (source text, reference)
-                 predictions:list, # of texts, one for each
-                 group_of, # source text -> name of its group
-                 language:str='de', # of predictions and references
-                ) -> dict: # group -> `n`, and the scores of `score_translations`
+def score_groups(
+    examples: list,  # of (source text, reference)
+    predictions: list,  # of texts, one for each
+    group_of,  # source text -> name of its group
+    language: str = 'de',  # of predictions and references
+) -> dict:  # group -> `n`, and the scores of `score_translations`
     "Scores for groups of sentences, in the order of their names."
     groups = {}
     for (source, reference), prediction in zip(examples, predictions, strict=True):
         groups.setdefault(group_of(source), []).append((prediction, reference))
-    return {group: dict(n=len(groups[group]),
-                        **score_translations(*map(list, zip(*groups[group])), language))
-            for group in sorted(groups)}
+    return {
+        group: dict(
+            n=len(groups[group]),
+            **score_translations(*map(list, zip(*groups[group])), language),
+        )
+        for group in sorted(groups)
+    }

@@ -11,116 +11,144 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from .config import (argument_error, check_numbers,
-                                          check_probabilities, check_sizes)
+from annotated_transformer.config import (
+    argument_error,
+    check_numbers,
+    check_probabilities,
+    check_sizes,
+)
 
 # %% auto #0
 __all__ = ['BETAS', 'EPSILON', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup', 'set_learning_rate',
            'clip_gradients', 'WeightAverage']
 
 # %% ../nbs/12_optimizer.ipynb #reference-adam
-BETAS, EPSILON = (0.9, 0.98), 1e-9 # section 5.3
+BETAS, EPSILON = (0.9, 0.98), 1e-9  # section 5.3
 
-def reference_adam(weight:Tensor, # to be changed, any shape
-                   gradient:Tensor, # same shape
-                   mean:Tensor, # running mean of gradients, changed in place
-                   square:Tensor, # running mean of their squares, changed in place
-                   step:int, # counted from 1
-                   lr:float, # learning rate
-                  ) -> Tensor: # the new weight
+
+def reference_adam(
+    weight: Tensor,  # to be changed, any shape
+    gradient: Tensor,  # same shape
+    mean: Tensor,  # running mean of gradients, changed in place
+    square: Tensor,  # running mean of their squares, changed in place
+    step: int,  # counted from 1
+    lr: float,  # learning rate
+) -> Tensor:  # the new weight
     """One step of Adam, written as the formula. Source: Kingma and Ba 2015; constants of
     section 5.3."""
     (beta_1, beta_2), correct = BETAS, lambda mean, beta: mean / (1 - beta**step)
-    mean.mul_(beta_1).add_((1 - beta_1)*gradient)
-    square.mul_(beta_2).add_((1 - beta_2)*gradient**2)
+    mean.mul_(beta_1).add_((1 - beta_1) * gradient)
+    square.mul_(beta_2).add_((1 - beta_2) * gradient**2)
     return weight - lr * correct(mean, beta_1) / (correct(square, beta_2).sqrt() + EPSILON)
 
 # %% ../nbs/12_optimizer.ipynb #build-optimizer
-def build_optimizer(model:nn.Module, # what is to be trained
-                    lr:float=1e-3, # peak learning rate
-                    weight_decay:float=0.0, # per step and learning rate, on matrices only
-                   ) -> torch.optim.Optimizer:
+def build_optimizer(
+    model: nn.Module,  # what is to be trained
+    lr: float = 1e-3,  # peak learning rate
+    weight_decay: float = 0.0,  # per step and learning rate, on matrices only
+) -> torch.optim.Optimizer:
     "Adam with the paper's constants, fused; with weight decay, AdamW. Source: section 5.3."
     check_numbers('a number above 0', lambda x: x > 0, lr=lr)
     check_numbers('a number of at least 0', lambda x: x >= 0, weight_decay=weight_decay)
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
-        raise argument_error('model', type(model).__name__,
-                             'a module with trainable parameters')
-    groups = [dict(params=[p for p in parameters if p.ndim > 1], weight_decay=weight_decay),
-              dict(params=[p for p in parameters if p.ndim <= 1], weight_decay=0.0)]
+        raise argument_error(
+            'model', type(model).__name__, 'a module with trainable parameters'
+        )
+    groups = [
+        dict(params=[p for p in parameters if p.ndim > 1], weight_decay=weight_decay),
+        dict(params=[p for p in parameters if p.ndim <= 1], weight_decay=0.0),
+    ]
     return torch.optim.AdamW(groups, lr=lr, betas=BETAS, eps=EPSILON, fused=True)
 
 # %% ../nbs/12_optimizer.ipynb #paper-learning-rate
-def noam_lr(step:int, # counted from 1
-            d_model:int=512, # D
-            warmup_steps:int=4000, # steps up to the peak
-           ) -> float: # learning rate
+def noam_lr(
+    step: int,  # counted from 1
+    d_model: int = 512,  # D
+    warmup_steps: int = 4000,  # steps up to the peak
+) -> float:  # learning rate
     "The paper's schedule. Source: equation 3."
     check_sizes(step=step, d_model=d_model, warmup_steps=warmup_steps)
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 # %% ../nbs/12_optimizer.ipynb #warm-up
-def linear_warmup(step:int, # counted from 1
-                  warmup_steps:int, # steps up to the peak
-                 ) -> float: # 0 to 1
+def linear_warmup(
+    step: int,  # counted from 1
+    warmup_steps: int,  # steps up to the peak
+) -> float:  # 0 to 1
     "The rising half of every schedule."
     return min(1.0, step / warmup_steps)
+
 
 # (step, warmup_steps, steps) -> part of peak
 SCHEDULES: dict[str, Callable[[int, int, int], float]] = {
     # the paper
-    'inverse_sqrt': lambda step, warmup, steps: min(step / warmup, (warmup / step)**0.5),
-    'linear': lambda step, warmup, steps: min(linear_warmup(step, warmup),
-                                              (steps - step + 1) / max(1,
-                                                                       steps - warmup + 1)),
+    'inverse_sqrt': lambda step, warmup, steps: min(step / warmup, (warmup / step) ** 0.5),
+    'linear': lambda step, warmup, steps: min(
+        linear_warmup(step, warmup), (steps - step + 1) / max(1, steps - warmup + 1)
+    ),
     'constant': lambda step, warmup, steps: linear_warmup(step, warmup),
 }
 
 # %% ../nbs/12_optimizer.ipynb #set-learning-rate
-def set_learning_rate(optimizer:torch.optim.Optimizer, # changed in place
-                      lr:float, # of all groups
-                     ):
+def set_learning_rate(
+    optimizer: torch.optim.Optimizer,  # changed in place
+    lr: float,  # of all groups
+):
     "Use `lr` from the next step on."
-    for group in optimizer.param_groups: group['lr'] = lr
+    for group in optimizer.param_groups:
+        group['lr'] = lr
 
 # %% ../nbs/12_optimizer.ipynb #clip-gradients
-def clip_gradients(parameters:Iterable[nn.Parameter], # whose gradients are changed in place
-                   max_norm:float, # c; infinity only measures
-                  ) -> Tensor: # the norm before clipping, a scalar
+def clip_gradients(
+    parameters: Iterable[nn.Parameter],  # whose gradients are changed in place
+    max_norm: float,  # c; infinity only measures
+) -> Tensor:  # the norm before clipping, a scalar
     """Limit the gradients' common norm. Source: Pascanu et al. 2013. Differs: the paper
     does not clip."""
-    if not max_norm > 0: raise argument_error('max_norm', max_norm, 'a number above 0')
+    if not max_norm > 0:
+        raise argument_error('max_norm', max_norm, 'a number above 0')
     return nn.utils.clip_grad_norm_(parameters, max_norm)
 
 # %% ../nbs/12_optimizer.ipynb #weight-average
 class WeightAverage:
     """A mean of the weights after each step, in which old steps fade. Source: after Polyak
     and Juditsky 1992, whose mean is a plain one. Differs: the paper's, see chapter 14."""
-    def __init__(self, parameters:Iterable[nn.Parameter], # that are trained
-                 decay:float, # of the mean in a step, a probability; 0: the weights alone
-                ):
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],  # that are trained
+        decay: float,  # of the mean in a step, a probability; 0: the weights alone
+    ):
         check_probabilities(decay=decay)
         self.parameters, self.decay, self.steps = list(parameters), decay, 0
         # at least in single precision: small changes of bfloat16 numbers round to nothing
-        self.means = [p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
-                      for p in self.parameters]
+        self.means = [
+            p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
+            for p in self.parameters
+        ]
 
     @torch.no_grad()
-    def update(self): # after each step of the optimizer
+    def update(self):  # after each step of the optimizer
         self.steps += 1
-        share = max(1 - self.decay, 1/self.steps) # of the newest; first, a plain mean
-        for mean, p in zip(self.means, self.parameters): mean.lerp_(p.to(mean.dtype), share)
+        share = max(1 - self.decay, 1 / self.steps)  # of the newest; first, a plain mean
+        for mean, p in zip(self.means, self.parameters):
+            mean.lerp_(p.to(mean.dtype), share)
 
     @torch.no_grad()
-    def put_in(self, tensors:list|None=None): # for the weights; None: the means
+    def copy_to_model(
+        self, tensors: list | None = None
+    ):  # for the weights; None: the means
         "Give the model other weights: the averaged ones."
-        for p, tensor in zip(self.parameters, tensors or self.means): p.copy_(tensor)
+        for p, tensor in zip(self.parameters, tensors or self.means):
+            p.copy_(tensor)
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
+    def applied(self) -> Iterator[None]:
         "The model has the averaged weights, while the block lasts."
         trained = [p.detach().clone() for p in self.parameters]
-        self.put_in()
-        try: yield
-        finally: self.put_in(trained)
+        self.copy_to_model()
+        try:
+            yield
+        finally:
+            self.copy_to_model(trained)

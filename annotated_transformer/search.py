@@ -11,86 +11,112 @@ from dataclasses import fields
 import torch
 from torch import Tensor, nn
 
-from .config import (SpecialTokens, argument_error, check_memory,
-                                          check_flags, check_numbers, check_sizes)
-from .decoding import (Hypotheses, check_eval_mode, filler,
-                                            gather_beams, max_lengths, next_log_probs)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_memory,
+    check_flags,
+    check_numbers,
+    check_sizes,
+)
+from annotated_transformer.decoding import (
+    Hypotheses,
+    check_eval_mode,
+    fill_id,
+    gather_beams,
+    max_lengths,
+    next_log_probs,
+)
 
 # %% auto #0
 __all__ = ['gnmt_length_penalty', 'expand_beams', 'mask_out', 'top_beams', 'concat_beams', 'is_done', 'check_beam', 'init_beams',
            'first_logits', 'trim_padding', 'beam_search']
 
 # %% ../nbs/22_search.ipynb #gnmt-length-penalty
-def gnmt_length_penalty(lengths:Tensor, # tokens with EOS
-                        alpha:float, # 0: none
-                       ) -> Tensor: # what divides a log-probability
+def gnmt_length_penalty(
+    lengths: Tensor,  # tokens with EOS
+    alpha: float,  # 0: none
+) -> Tensor:  # what divides a log-probability
     """The length penalty of GNMT. Source: Wu et al. 2016, equation 14, and the paper's
     section 6.1."""
-    return ((5 + lengths).float() / 6)**alpha
+    return ((5 + lengths).float() / 6) ** alpha
 
 # %% ../nbs/22_search.ipynb #expand-beams
 def expand_beams(
-    alive:Hypotheses, # B W, living hypotheses
-    log_probs:Tensor, # B W V, of the next token of each
-    count:int, # candidates at the most
-    alpha:float, # length penalty
-) -> tuple[Hypotheses, Tensor]: # B C candidates, the best first, and back-pointers
+    alive: Hypotheses,  # B W, living hypotheses
+    log_probs: Tensor,  # B W V, of the next token of each
+    count: int,  # candidates at the most
+    alpha: float,  # length penalty
+) -> tuple[Hypotheses, Tensor]:  # B C candidates, the best first, and back-pointers
     "The most probable ways to make living hypotheses one token longer."
     best, tokens = log_probs.topk(min(count, log_probs.shape[-1]))
     totals, order = (alive.log_probs[..., None] + best).flatten(1).sort(descending=True)
     totals, order = totals[:, :count], order[:, :count]
     beam_idx, tokens = order // best.shape[-1], gather_beams(tokens.flatten(1), order)
     lengths = gather_beams(alive.lengths, beam_idx)
-    ids = gather_beams(alive.ids, beam_idx).scatter(2, lengths[..., None],
-                                                    tokens[..., None])
+    ids = gather_beams(alive.ids, beam_idx).scatter(
+        2, lengths[..., None], tokens[..., None]
+    )
     scores = totals / gnmt_length_penalty(lengths + 1, alpha)
     return Hypotheses(ids, lengths + 1, totals, scores), beam_idx
 
 # %% ../nbs/22_search.ipynb #mask-out
-def mask_out(beams:Hypotheses, # B N
-             mask:Tensor, # broadcastable to B N, bool, True = removed
-            ) -> Hypotheses: # B N
+def mask_out(
+    beams: Hypotheses,  # B N
+    mask: Tensor,  # broadcastable to B N, bool, True = removed
+) -> Hypotheses:  # B N
     "Give some hypotheses a score of minus infinity."
     scores = (x.masked_fill(mask, -math.inf) for x in (beams.log_probs, beams.scores))
     return Hypotheses(beams.ids, beams.lengths, *scores)
 
-def top_beams(beams:Hypotheses, # B N
-              by:Tensor, # B N, what to rank them by
-              count:int, # hypotheses at the most
-             ) -> tuple[Hypotheses, Tensor]: # B W, the best first, and their indices
+
+def top_beams(
+    beams: Hypotheses,  # B N
+    by: Tensor,  # B N, what to rank them by
+    count: int,  # hypotheses at the most
+) -> tuple[Hypotheses, Tensor]:  # B W, the best first, and their indices
     "The best of several hypotheses."
     best = by.topk(min(count, by.shape[1])).indices
-    return Hypotheses(*(gather_beams(getattr(beams, field.name), best)
-                        for field in fields(beams))), best
+    return Hypotheses(
+        *(gather_beams(getattr(beams, field.name), best) for field in fields(beams))
+    ), best
 
-def concat_beams(first:Hypotheses, # B N
-                 second:Hypotheses, # B M
-                ) -> Hypotheses: # B N+M
+
+def concat_beams(
+    first: Hypotheses,  # B N
+    second: Hypotheses,  # B M
+) -> Hypotheses:  # B N+M
     "Two lists of hypotheses as one."
-    return Hypotheses(*(torch.cat([getattr(x, field.name) for x in (first, second)], 1)
-                        for field in fields(first)))
+    return Hypotheses(
+        *(
+            torch.cat([getattr(x, field.name) for x in (first, second)], 1)
+            for field in fields(first)
+        )
+    )
 
 # %% ../nbs/22_search.ipynb #is-done
-def is_done(alive:Hypotheses, # B W, living hypotheses
-            finished:Hypotheses, # B W, the best first
-            limits:Tensor, # B 1, tokens
-            n_best:int, # answers to be returned
-            alpha:float, # length penalty
-            early_stopping:bool=False, # when as many have finished as there are beams
-           ) -> Tensor: # B 1, bool
+def is_done(
+    alive: Hypotheses,  # B W, living hypotheses
+    finished: Hypotheses,  # B W, the best first
+    limits: Tensor,  # B 1, tokens
+    n_best: int,  # answers to be returned
+    alpha: float,  # length penalty
+    early_stopping: bool = False,  # when as many have finished as there are beams
+) -> Tensor:  # B 1, bool
     "Whether the search of a source is over."
-    greedy = finished.scores.shape[1] == 1 # its first answer is its last
+    greedy = finished.scores.shape[1] == 1  # its first answer is its last
     full = finished.scores.isfinite().all(1, keepdim=True) & (early_stopping or greedy)
     longest = gnmt_length_penalty(limits, alpha)
     best_possible = alive.log_probs.amax(1, keepdim=True) / longest
-    return full | (best_possible <= finished.scores[:, n_best-1:n_best])
+    return full | (best_possible <= finished.scores[:, n_best - 1 : n_best])
 
 # %% ../nbs/22_search.ipynb #check-beam
-def check_beam(beam_size:int, # at least 1
-               length_penalty:float, # at least 0
-               n_best:int|None, # at most beam_size
-               early_stopping:bool=False, # or True
-              ):
+def check_beam(
+    beam_size: int,  # at least 1
+    length_penalty: float,  # at least 0
+    n_best: int | None,  # at most beam_size
+    early_stopping: bool = False,  # or True
+):
     "Raise `ValueError` for options that make no search."
     check_flags(early_stopping=early_stopping)
     check_sizes(beam_size=beam_size, n_best=1 if n_best is None else n_best)
@@ -98,49 +124,65 @@ def check_beam(beam_size:int, # at least 1
     if (n_best or 1) > beam_size:
         raise argument_error('n_best', n_best, f'at most beam_size = {beam_size}')
 
-def init_beams(limits:Tensor, # B 1, tokens
-               beam_size:int, # W
-               special:SpecialTokens, # PAD fills the rows
-              ) -> tuple[Hypotheses, Hypotheses]: # alive B 1 and finished B W
+
+def init_beams(
+    limits: Tensor,  # B 1, tokens
+    beam_size: int,  # W
+    special: SpecialTokens,  # PAD fills the rows
+) -> tuple[Hypotheses, Hypotheses]:  # alive B 1 and finished B W
     "What a search starts with: one empty hypothesis, and no finished one."
     shape = len(limits), beam_size, int(limits.max())
-    check_memory(4*8*math.prod(shape), 'the ids of alive, new and finished hypotheses',
-                 limits.device, max_len=shape[2], beam_size=beam_size)
+    check_memory(
+        4 * 8 * math.prod(shape),
+        'the ids of alive, new and finished hypotheses',
+        limits.device,
+        max_len=shape[2],
+        beam_size=beam_size,
+    )
     zeros = limits.new_zeros(shape[:2], dtype=torch.float)
-    empty = Hypotheses(limits.new_full(shape, filler(special)), limits.new_zeros(shape[:2]),
-                       zeros, zeros)
+    empty = Hypotheses(
+        limits.new_full(shape, fill_id(special)), limits.new_zeros(shape[:2]), zeros, zeros
+    )
     return empty[:, :1], mask_out(empty, torch.ones_like(zeros, dtype=torch.bool))
 
-def first_logits(logits:Tensor, # B V, of the first token
-                 beam_size:int, # W, hypotheses of the steps to come
-                ) -> Tensor: # B 1 V: of the one empty hypothesis
+
+def first_logits(
+    logits: Tensor,  # B V, of the first token
+    beam_size: int,  # W, hypotheses of the steps to come
+) -> Tensor:  # B 1 V: of the one empty hypothesis
     """Logits of the first step. Raises `ValueError` if memory cannot hold those of later
     steps."""
-    check_memory(3*4*beam_size*logits.numel(), 'the log-probabilities of a step',
-                 logits.device, beam_size=beam_size)
+    check_memory(
+        3 * 4 * beam_size * logits.numel(),
+        'the log-probabilities of a step',
+        logits.device,
+        beam_size=beam_size,
+    )
     return logits[:, None]
 
+
 def trim_padding(
-    beams:Hypotheses, # B or B N
-    special:SpecialTokens, # PAD fills what is empty
-) -> Hypotheses: # the same, T as short as possible; impossible ones are empty
+    beams: Hypotheses,  # B or B N
+    special: SpecialTokens,  # PAD fills what is empty
+) -> Hypotheses:  # the same, T as short as possible; impossible ones are empty
     "Hypotheses without unused columns."
     exists = beams.scores.isfinite()
     lengths = beams.lengths * exists
-    ids = beams.ids.masked_fill(~exists[..., None], filler(special))
-    return Hypotheses(ids[..., :lengths.max()], lengths, beams.log_probs, beams.scores)
+    ids = beams.ids.masked_fill(~exists[..., None], fill_id(special))
+    return Hypotheses(ids[..., : lengths.max()], lengths, beams.log_probs, beams.scores)
 
 # %% ../nbs/22_search.ipynb #beam-search-7
 @torch.no_grad()
-def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluation mode
-                src:Tensor, # B S, source ids with EOS, on the model's device
-                max_len:int|None=None, # tokens with EOS; None: each source's length + 50
-                special:SpecialTokens|None=None, # None: those of the model's configuration
-                beam_size:int=4, # W; may exceed the vocabulary
-                length_penalty:float=0.6, # alpha, at least 0
-                n_best:int|None=None, # answers per source; None: one, without an axis
-                early_stopping:bool=False, # with W answers, though a better one may come
-               ) -> Hypotheses: # one that does not exist has length 0 and score -inf
+def beam_search(
+    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    src: Tensor,  # B S, source ids with EOS, on the model's device
+    max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
+    special: SpecialTokens | None = None,  # None: those of the model's configuration
+    beam_size: int = 4,  # W; may exceed the vocabulary
+    length_penalty: float = 0.6,  # alpha, at least 0
+    n_best: int | None = None,  # answers per source; None: one, without an axis
+    early_stopping: bool = False,  # with W answers, though a better one may come
+) -> Hypotheses:  # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best, early_stopping), check_eval_mode(model)
     special = special or SpecialTokens.of(model)
@@ -150,7 +192,7 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
     logits = first_logits(logits, beam_size)
     for t in range(alive.ids.shape[2]):
         log_probs = next_log_probs(logits, special, t, alive.log_probs.isneginf())
-        candidates, beam_idx = expand_beams(alive, log_probs, 2*beam_size, length_penalty)
+        candidates, beam_idx = expand_beams(alive, log_probs, 2 * beam_size, length_penalty)
         ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
         finished = concat_beams(finished, mask_out(candidates, ~(ends & among_best)))
@@ -158,7 +200,8 @@ def beam_search(model:nn.Module, # with `prefill` and `decode_step`, in evaluati
         alive = mask_out(candidates, ends)
         alive, best = top_beams(alive, alive.log_probs, beam_size)
         over = is_done(alive, finished, limits, n_best or 1, length_penalty, early_stopping)
-        if (alive := mask_out(alive, over)).log_probs.isneginf().all(): break
+        if (alive := mask_out(alive, over)).log_probs.isneginf().all():
+            break
         cache.reorder(gather_beams(beam_idx, best))
         logits = model.decode_step(alive.ids[:, :, t], cache)
     return trim_padding(finished[:, 0] if n_best is None else finished[:, :n_best], special)

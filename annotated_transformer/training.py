@@ -19,16 +19,47 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from .config import (Config, argument_error,
-    check_choice, check_flags, check_numbers, check_probabilities, check_seed, check_sizes)
-from .loss import (
-    evaluation_mode, nan_as_worst, padding_of, perplexity, score_targets, sequence_loss)
-from .optimizer import (
-    SCHEDULES, WeightAverage, build_optimizer, clip_gradients, set_learning_rate)
-from .processes import (
-    any_process, average_over_processes, collect_weights, cut_like, gather_values,
-    n_processes, on_first_process, process_rank, random_states, set_random_states,
-    spread_model, spread_state, spread_weights, without_shards)
+from annotated_transformer.config import (
+    Config,
+    argument_error,
+    check_choice,
+    check_flags,
+    check_numbers,
+    check_probabilities,
+    check_seed,
+    check_sizes,
+)
+from annotated_transformer.loss import (
+    evaluation_mode,
+    nan_to_inf,
+    padding_of,
+    perplexity,
+    score_targets,
+    sequence_loss,
+)
+from annotated_transformer.optimizer import (
+    SCHEDULES,
+    WeightAverage,
+    build_optimizer,
+    clip_gradients,
+    set_learning_rate,
+)
+from annotated_transformer.distributed import (
+    all_reduce_any,
+    average_over_processes,
+    gather_weights,
+    shard_like,
+    gather_values,
+    n_processes,
+    run_on_rank_zero,
+    process_rank,
+    random_states,
+    set_random_states,
+    wrap_distributed,
+    scatter_state,
+    scatter_weights,
+    full_tensor,
+)
 
 # %% auto #0
 __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'History',
@@ -38,39 +69,54 @@ __all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', '
 # %% ../nbs/13_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
 
+
 @dataclass(frozen=True)
 class TrainConfig(Config):
     "How a model is trained. Source: section 5; the defaults suit small models."
-    steps: int = 1000 # updates of the weights
-    lr: float = 2e-3 # peak learning rate
-    warmup_steps: int = 100 # steps up to the peak
-    schedule: str = 'linear' # see `SCHEDULES`
-    label_smoothing: float = 0.0 # probability
-    max_grad_norm: float = 1.0 # common norm of all gradients at the most
-    weight_decay: float = 0.0 # on matrices only
-    grad_accum_steps: int = 1 # batches per update
-    ema_decay: float = 0.0 # of the weights' moving average, per step; 0: there is none
-    eval_every: int = 0 # steps between evaluations; 0 means only at the end
-    patience: int = 0 # evaluations without a lower loss that end the run; 0: none do
-    log_every: int = 10 # steps between rows of the history
-    precision: str = 'auto' # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
-    compile: bool = False # translate the model with torch.compile first
-    seed: int = 0 # of dropout
-    presets = {'default': {}, 'paper': dict(steps=100_000, lr=(512*4000)**-0.5,
-        warmup_steps=4000, schedule='inverse_sqrt', label_smoothing=0.1)}
 
-    def __post_init__(self): check_train_config(self)
+    steps: int = 1000  # updates of the weights
+    lr: float = 2e-3  # peak learning rate
+    warmup_steps: int = 100  # steps up to the peak
+    schedule: str = 'linear'  # see `SCHEDULES`
+    label_smoothing: float = 0.0  # probability
+    max_grad_norm: float = 1.0  # common norm of all gradients at the most
+    weight_decay: float = 0.0  # on matrices only
+    grad_accum_steps: int = 1  # batches per update
+    ema_decay: float = 0.0  # of the weights' moving average, per step; 0: there is none
+    eval_every: int = 0  # steps between evaluations; 0 means only at the end
+    patience: int = 0  # evaluations without a lower loss that end the run; 0: none do
+    log_every: int = 10  # steps between rows of the history
+    precision: str = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
+    compile: bool = False  # translate the model with torch.compile first
+    seed: int = 0  # of dropout
+    presets = {
+        'default': {},
+        'paper': dict(
+            steps=100_000,
+            lr=(512 * 4000) ** -0.5,
+            warmup_steps=4000,
+            schedule='inverse_sqrt',
+            label_smoothing=0.1,
+        ),
+    }
 
-    def learning_rate(self, step:int) -> float: # of a step, counted from 1
-        return self.lr * SCHEDULES[self.schedule](step, min(self.warmup_steps, self.steps),
-                                                  self.steps)
+    def __post_init__(self):
+        check_train_config(self)
 
-    def is_due(self, step:int, *every:int) -> bool: # once in so many steps, and at the end
+    def learning_rate(self, step: int) -> float:  # of a step, counted from 1
+        return self.lr * SCHEDULES[self.schedule](
+            step, min(self.warmup_steps, self.steps), self.steps
+        )
+
+    def is_due(
+        self, step: int, *every: int
+    ) -> bool:  # once in so many steps, and at the end
         return step == self.steps or any(n > 0 and step % n == 0 for n in every)
 
 # %% ../nbs/13_training.ipynb #check-train-config
-def check_train_config(config:TrainConfig, # to be checked
-                      ):
+def check_train_config(
+    config: TrainConfig,  # to be checked
+):
     "Refuse numbers and words that cannot train anything, with a `ValueError`."
     sizes = 'steps', 'warmup_steps', 'grad_accum_steps', 'log_every'
     check_sizes(patience=config.patience or 1, **{n: getattr(config, n) for n in sizes})
@@ -78,31 +124,49 @@ def check_train_config(config:TrainConfig, # to be checked
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed), check_flags(compile=config.compile)
-    if config.eval_every or config.patience: check_sizes(eval_every=config.eval_every)
-    check_numbers('a finite number above 0', lambda given: given > 0, lr=config.lr,
-                  max_grad_norm=config.max_grad_norm)
-    check_numbers('a finite number of at least 0', lambda given: given >= 0,
-                  weight_decay=config.weight_decay)
+    if config.eval_every or config.patience:
+        check_sizes(eval_every=config.eval_every)
+    check_numbers(
+        'a finite number above 0',
+        lambda given: given > 0,
+        lr=config.lr,
+        max_grad_norm=config.max_grad_norm,
+    )
+    check_numbers(
+        'a finite number of at least 0',
+        lambda given: given >= 0,
+        weight_decay=config.weight_decay,
+    )
 
 # %% ../nbs/13_training.ipynb #pick-device
-def pick_device(name:str='auto', # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
-               ) -> torch.device:
+def pick_device(
+    name: str = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
+) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` for one that is not there."
-    there = {'cuda': torch.cuda.device_count() if torch.cuda.is_available() else 0,
-             'mps': int(torch.backends.mps.is_available()), 'cpu': 1} # how many
-    if name == 'auto': return torch.device(next(kind for kind in there if there[kind]))
+    there = {
+        'cuda': torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        'mps': int(torch.backends.mps.is_available()),
+        'cpu': 1,
+    }  # how many
+    if name == 'auto':
+        return torch.device(next(kind for kind in there if there[kind]))
     check_choice('device', str(name).partition(':')[0], ['auto', *there])
     expected = 'one that is there: ' + ', '.join(
-        kind if n == 1 else f'{kind}:0 to {kind}:{n - 1}' for kind, n in there.items() if n)
-    try: device = torch.device(name)
-    except RuntimeError as error: raise argument_error('device', name, expected) from error
+        kind if n == 1 else f'{kind}:0 to {kind}:{n - 1}' for kind, n in there.items() if n
+    )
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise argument_error('device', name, expected) from error
     if (device.index or 0) >= there[device.type]:
         raise argument_error('device', name, expected)
     return device
 
-def autocast(device:torch.device, # where the model is
-             precision:str='auto', # see `PRECISIONS`
-            ): # a context manager
+
+def autocast(
+    device: torch.device,  # where the model is
+    precision: str = 'auto',  # see `PRECISIONS`
+):  # a context manager
     "Mixed precision for the forward pass: bfloat16 if asked for, or where a GPU has it."
     check_choice('precision', precision, PRECISIONS)
     fast = device.type == 'cuda' and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -110,25 +174,26 @@ def autocast(device:torch.device, # where the model is
     return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
 # %% ../nbs/13_training.ipynb #train-step
-def train_step(model:nn.Module, # in training mode
-               batches:list, # of `Batch`: together they are one step
-               optimizer:torch.optim.Optimizer, # with its learning rate set
-               config:TrainConfig, # smoothing, clipping, precision
-               loss_fn:Callable=sequence_loss, # (model, batch, smoothing) -> summed loss
-              ) -> tuple[Tensor, Tensor]: # nats per token; gradient norm before clipping
+def train_step(
+    model: nn.Module,  # in training mode
+    batches: list,  # of `Batch`: together they are one step
+    optimizer: torch.optim.Optimizer,  # with its learning rate set
+    config: TrainConfig,  # smoothing, clipping, precision
+    loss_fn: Callable = sequence_loss,  # (model, batch, smoothing) -> summed loss
+) -> tuple[Tensor, Tensor]:  # nats per token; gradient norm before clipping
     "One update of the weights from one or more batches."
     device, n = next(model.parameters()).device, n_processes()
-    n_tokens = max(1, sum(batch.n_tokens for batch in batches)) # 1 if nothing is asked
+    n_tokens = max(1, sum(batch.n_tokens for batch in batches))  # 1 if nothing is asked
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
-        part = batch.part(process_rank(), n).to(device) # all of it, if n is 1
+        part = batch.part(process_rank(), n).to(device)  # all of it, if n is 1
         with autocast(device, config.precision):
             # times n, because what the processes find is averaged
-            loss = loss_fn(model, part, config.label_smoothing) * (n/n_tokens)
+            loss = loss_fn(model, part, config.label_smoothing) * (n / n_tokens)
         loss.backward()
         total += loss.detach()
-    norm = without_shards(clip_gradients(model.parameters(), config.max_grad_norm))
+    norm = full_tensor(clip_gradients(model.parameters(), config.max_grad_norm))
     optimizer.step()
     return average_over_processes(total), norm
 
@@ -136,45 +201,53 @@ def train_step(model:nn.Module, # in training mode
 @dataclass
 class History:
     "Rows of numbers noted along a run; each row has a `step`."
-    rows: list = field(default_factory=list) # dicts of numbers by name, each with a step
-    steps: int = 0 # updates done
-    seconds: float = 0.0 # spent on training, evaluations not counted
-    n_tokens: int = 0 # target tokens trained on
 
-    def record(self, step:int, **numbers): # values by name
+    rows: list = field(default_factory=list)  # dicts of numbers by name, each with a step
+    steps: int = 0  # updates done
+    seconds: float = 0.0  # spent on training, evaluations not counted
+    n_tokens: int = 0  # target tokens trained on
+
+    def record(self, step: int, **numbers):  # values by name
         self.rows.append(dict(step=step, **numbers))
 
-    def count_step(self, step:int, batches:list, seconds:float): # since the run began
+    def count_step(self, step: int, batches: list, seconds: float):  # since the run began
         self.steps, self.seconds = step, seconds
         self.n_tokens += sum(batch.n_tokens for batch in batches)
 
-    def log_step(self, loss:float, gradient_norm:float, lr:float): # of the last one
-        self.record(self.steps, loss=loss, gradient_norm=gradient_norm, lr=lr,
-                    tokens_per_second=self.n_tokens / max(self.seconds, 1e-9)) # so far
+    def log_step(self, loss: float, gradient_norm: float, lr: float):  # of the last one
+        self.record(
+            self.steps,
+            loss=loss,
+            gradient_norm=gradient_norm,
+            lr=lr,
+            tokens_per_second=self.n_tokens / max(self.seconds, 1e-9),
+        )  # so far
 
-    def column(self, name:str) -> tuple[list, list]: # steps and values
+    def column(self, name: str) -> tuple[list, list]:  # steps and values
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
 
-    def has_stalled(self, patience:int) -> bool: # evaluations; 0: never
+    def has_stalled(self, patience: int) -> bool:  # evaluations; 0: never
         "Whether so many evaluations at the end have brought no lower loss."
-        losses = [*map(nan_as_worst, self.column('eval_loss')[1])]
+        losses = [*map(nan_to_inf, self.column('eval_loss')[1])]
         older, newer = losses[:-patience], losses[-patience:]
         return bool(patience and older) and min(newer) >= min(older)
 
-    def save(self, path): # a file ending in .csv
+    def save(self, path):  # a file ending in .csv
         "Write all rows as comma-separated values; what a row has not stays empty."
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         with open(path, 'w', newline='', encoding='utf-8') as file:
             writer = csv.DictWriter(file, names)
-            writer.writeheader(); writer.writerows(self.rows)
+            writer.writeheader()
+            writer.writerows(self.rows)
 
 # %% ../nbs/13_training.ipynb #evaluate
-def evaluate(model:nn.Module, # (*inputs) -> logits
-             batches:Iterable, # of `Batch` or `LabelledBatch`, finite
-             labels:bool=False, # targets are labels, as in `classification_loss`
-             rows:int|None=None, # see `score_targets`; for large vocabularies
-            ) -> dict: # loss in nats per token, perplexity, token_accuracy
+def evaluate(
+    model: nn.Module,  # (*inputs) -> logits
+    batches: Iterable,  # of `Batch` or `LabelledBatch`, finite
+    labels: bool = False,  # targets are labels, as in `classification_loss`
+    rows: int | None = None,  # see `score_targets`; for large vocabularies
+) -> dict:  # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device = next(model.parameters()).device
     loss = correct = n_tokens = 0
@@ -184,61 +257,91 @@ def evaluate(model:nn.Module, # (*inputs) -> logits
             n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
             nats, right = score_targets(model, batch, pad_id, rows)
             loss, correct = loss + nats, correct + right
-    if not n_tokens: raise argument_error('batches', 'no target', 'one that counts')
-    return dict(loss=loss/n_tokens, perplexity=perplexity(loss/n_tokens),
-                token_accuracy=correct/n_tokens)
+    if not n_tokens:
+        raise argument_error('batches', 'no target', 'one that counts')
+    return dict(
+        loss=loss / n_tokens,
+        perplexity=perplexity(loss / n_tokens),
+        token_accuracy=correct / n_tokens,
+    )
 
 # %% ../nbs/13_training.ipynb #step-batches
-def step_batches(batches:Iterable, # of `Batch`
-                 config:TrainConfig, # steps and accumulation
-                 done:int=0, # steps whose batches are to be skipped
-                ) -> Iterator[tuple[int, list]]: # step, from 1; its batches
+def step_batches(
+    batches: Iterable,  # of `Batch`
+    config: TrainConfig,  # steps and accumulation
+    done: int = 0,  # steps whose batches are to be skipped
+) -> Iterator[tuple[int, list]]:  # step, from 1; its batches
     "The batches of each step. Raises `ValueError` when there are too few."
-    if done >= config.steps: return
+    if done >= config.steps:
+        return
     batches = iter(batches)
     for step in range(1, config.steps + 1):
         group = list(islice(batches, config.grad_accum_steps))
         if len(group) < config.grad_accum_steps:
-            raise argument_error('batches', f'an end before step {step}', 'enough for '
-                                 f'{config.steps} steps of {config.grad_accum_steps}')
-        if step > done: yield step, group
+            raise argument_error(
+                'batches',
+                f'an end before step {step}',
+                f'enough for {config.steps} steps of {config.grad_accum_steps}',
+            )
+        if step > done:
+            yield step, group
 
 # %% ../nbs/13_training.ipynb #progress-bar
-def progress_bar(total:int, # steps
-                 wanted:bool|None, # False: nothing; None: a bar, if in a terminal, messages
-                 done:int=0, # steps of an earlier run
-                ):
+def progress_bar(
+    total: int,  # steps
+    wanted: bool | None,  # False: nothing; None: a bar, if in a terminal, messages
+    done: int = 0,  # steps of an earlier run
+):
     "tqdm's bar: text in a terminal, a widget in a notebook. Its `write` tells messages."
-    if wanted is False or process_rank(): return _NoBar() # one bar for all processes
+    if wanted is False or process_rank():
+        return _NoBar()  # one bar for all processes
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore') # no lecture where there are no ipywidgets
-        from tqdm.auto import tqdm # only here, so that the library imports with torch alone
-    return tqdm(total=total, initial=done, unit='step',
-                disable=wanted is None and not sys.stderr.isatty())
+        warnings.simplefilter('ignore')  # no lecture where there are no ipywidgets
+        from tqdm.auto import (
+            tqdm,
+        )  # only here, so that the library imports with torch alone
+    return tqdm(
+        total=total,
+        initial=done,
+        unit='step',
+        disable=wanted is None and not sys.stderr.isatty(),
+    )
 
-class _NoBar(nullcontext): # shows nothing, and needs no tqdm
-    def __enter__(self): return self
+
+class _NoBar(nullcontext):  # shows nothing, and needs no tqdm
+    def __enter__(self):
+        return self
+
     update = set_postfix = write = lambda self, *words, **numbers: None
 
-CHECKED_STEPS = 10 # whose losses are looked at together, at the most
+
+CHECKED_STEPS = 10  # whose losses are looked at together, at the most
+
 
 class NotFinite(FloatingPointError):
     "The loss or its gradient is not finite; what was computed when that happened."
-    def __init__(self, step:int, # counted from 1
-                 loss:float, # nats per token
-                 gradient_norm:float, # before clipping
-                 config:TrainConfig, # for rate and limit
-                 batches:list, # of this step
-                ):
+
+    def __init__(
+        self,
+        step: int,  # counted from 1
+        loss: float,  # nats per token
+        gradient_norm: float,  # before clipping
+        config: TrainConfig,  # for rate and limit
+        batches: list,  # of this step
+    ):
         self.step, self.loss, self.gradient_norm = step, loss, gradient_norm
         self.learning_rate, self.batches = config.learning_rate(step), batches
-        super().__init__(f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at '
-                         f'step {step}, at a learning rate of {self.learning_rate:g}; '
-                         'look at its batches, or try a smaller lr or max_grad_norm')
+        super().__init__(
+            f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at '
+            f'step {step}, at a learning rate of {self.learning_rate:g}; '
+            'look at its batches, or try a smaller lr or max_grad_norm'
+        )
 
-def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
-                 config:TrainConfig, # of the run
-                ):
+
+def check_finite(
+    recent: list,  # of (step, batches, loss, gradient norm); emptied
+    config: TrainConfig,  # of the run
+):
     "Raise `NotFinite` for the first of some steps whose loss or gradient is not finite."
     sums = torch.stack([loss + norm for *_, loss, norm in recent] or [torch.zeros(())])
     for i in (~sums.isfinite()).nonzero().flatten().tolist()[:1]:
@@ -249,150 +352,191 @@ def check_finite(recent:list, # of (step, batches, loss, gradient norm); emptied
 # %% ../nbs/13_training.ipynb #stop-signals
 class Interrupted(KeyboardInterrupt):
     "A training was asked to stop, and did so after a whole step."
-    def __init__(self, number:int, # of the signal
-                 history:History, # up to the last step
-                ):
+
+    def __init__(
+        self,
+        number: int,  # of the signal
+        history: History,  # up to the last step
+    ):
         self.number, self.history = number, history
         super().__init__(f'{signal.Signals(number).name} after step {history.steps:,}')
 
+
 @contextmanager
-def stop_signals() -> Iterator[list]: # numbers of the signals that have come
+def stop_signals() -> Iterator[list]:  # numbers of the signals that have come
     "Note the first SIGINT, SIGTERM or SIGHUP; another one acts as it does elsewhere."
     received, usual = [], {}
+
     def note(number, frame):
         received.append(number)
-        if n_processes() > 1: return # torchrun passes on what they have got themselves
-        for other, handler in usual.items(): signal.signal(other, handler)
-    if threading.current_thread() is threading.main_thread(): # others get no signals
-        for name in ('SIGINT', 'SIGTERM', 'SIGHUP'): # Windows has no SIGHUP
+        if n_processes() > 1:
+            return  # torchrun passes on what they have got themselves
+        for other, handler in usual.items():
+            signal.signal(other, handler)
+
+    if threading.current_thread() is threading.main_thread():  # others get no signals
+        for name in ('SIGINT', 'SIGTERM', 'SIGHUP'):  # Windows has no SIGHUP
             number = getattr(signal, name, signal.SIGINT)
-            if signal.getsignal(number) not in (signal.SIG_IGN, None, note): # as nohup
+            if signal.getsignal(number) not in (signal.SIG_IGN, None, note):  # as nohup
                 usual[number] = signal.signal(number, note)
-    try: yield received
+    try:
+        yield received
     finally:
-        for number, handler in usual.items(): signal.signal(number, handler)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 # %% ../nbs/13_training.ipynb #trainingstate
 @dataclass
 class TrainingState:
     "All that changes while a model is trained."
-    model: nn.Module # on its device
-    optimizer: torch.optim.Optimizer # of its parameters
-    history: History # its steps say which batches were used
-    config: TrainConfig # of the run
-    runner: nn.Module # what is trained: the model, or what processes share of it
-    average: WeightAverage|None = None # of the runner's weights
 
-    def log(self, loss:Tensor, gradient_norm:Tensor, bar, checkpoints): # of the last step
+    model: nn.Module  # on its device
+    optimizer: torch.optim.Optimizer  # of its parameters
+    history: History  # its steps say which batches were used
+    config: TrainConfig  # of the run
+    runner: nn.Module  # what is trained: the model, or what processes share of it
+    average: WeightAverage | None = None  # of the runner's weights
+
+    def log(
+        self, loss: Tensor, gradient_norm: Tensor, bar, checkpoints
+    ):  # of the last step
         "Note and show how it goes."
-        self.history.log_step(float(loss), float(gradient_norm),
-                              self.config.learning_rate(self.history.steps))
+        self.history.log_step(
+            float(loss), float(gradient_norm), self.config.learning_rate(self.history.steps)
+        )
         bar.set_postfix(loss=f'{float(loss):.4f}')
-        if checkpoints: checkpoints.log_row(self.history.rows[-1])
+        if checkpoints:
+            checkpoints.log_row(self.history.rows[-1])
 
-    def evaluate(self, eval_fn:Callable|None, bar, checkpoints) -> float: # seconds it took
+    def evaluate(
+        self, eval_fn: Callable | None, bar, checkpoints
+    ) -> float:  # seconds it took
         "If it is due: measure, write it down, and keep the weights that were measured."
         start, steps, rows = time.perf_counter(), self.history.steps, self.history.rows
-        if not (eval_fn and steps and self.config.is_due(steps, self.config.eval_every)
-                and steps not in (row['step'] for row in rows if 'loss' not in row)):
-            return 0. # there is no such function, or it is not due, or done
-        with self.average.in_place() if self.average else nullcontext():
-            collect_weights(self.runner, self.model)
-            scores = gather_values(eval_fn(self.model.eval()))[0] # all go by the same ones
+        if not (
+            eval_fn
+            and steps
+            and self.config.is_due(steps, self.config.eval_every)
+            and steps not in (row['step'] for row in rows if 'loss' not in row)
+        ):
+            return 0.0  # there is no such function, or it is not due, or done
+        with self.average.applied() if self.average else nullcontext():
+            gather_weights(self.runner, self.model)
+            scores = gather_values(eval_fn(self.model.eval()))[0]  # all go by the same ones
             if self.config.patience and 'loss' not in scores:
                 raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
             self.history.record(steps, **{f'eval_{k}': scores[k] for k in scores})
             measured = ', '.join(f'{k} {scores[k]:.4g}' for k in scores)
-            bar.write(f'step {steps:,}: {measured}', file=sys.stderr) # as the bar
+            bar.write(f'step {steps:,}: {measured}', file=sys.stderr)  # as the bar
             if checkpoints:
                 checkpoints.log_row(self.history.rows[-1])
-                on_first_process(checkpoints.save_evaluated, self)
+                run_on_rank_zero(checkpoints.save_evaluated, self)
         return time.perf_counter() - start
 
-    def state_dict(self) -> dict: # all but the weights; plain values and tensors
-        collect_weights(self.runner, self.model) # which are saved beside it
-        return dict(optimizer=self.optimizer.state_dict(),
-                    average=self.average.means if self.average else [],
-                    history=asdict(self.history), config=self.config.to_dict(),
-                    random=random_states(next(self.model.parameters()).device))
+    def state_dict(self) -> dict:  # all but the weights; plain values and tensors
+        gather_weights(self.runner, self.model)  # which are saved beside it
+        return dict(
+            optimizer=self.optimizer.state_dict(),
+            average=self.average.means if self.average else [],
+            history=asdict(self.history),
+            config=self.config.to_dict(),
+            random=random_states(next(self.model.parameters()).device),
+        )
 
-    def load_state_dict(self, state:dict): # as from `state_dict`
+    def load_state_dict(self, state: dict):  # as from `state_dict`
         "Go back to it. Raises `ValueError` if the run had another configuration."
-        saved = type(self.config)().to_dict() | state['config'] # options may be new
+        saved = type(self.config)().to_dict() | state['config']  # options may be new
         for name, value in self.config.to_dict().items():
             if (before := saved[name]) != value:
                 raise argument_error(name, value, f'{before!r}, as in the run before')
-        self.optimizer.load_state_dict(spread_state(state['optimizer'], self.optimizer))
+        self.optimizer.load_state_dict(scatter_state(state['optimizer'], self.optimizer))
         vars(self.history).update(state['history'])
-        if self.average: self.load_average(state['average'])
+        if self.average:
+            self.load_average(state['average'])
         set_random_states(state['random'], next(self.model.parameters()).device)
 
     @torch.no_grad()
-    def load_average(self, means:list): # of whole tensors
+    def load_average(self, means: list):  # of whole tensors
         "Go on with a moving average; each process with its shards."
-        for mean, whole in zip(self.average.means, means): mean.copy_(cut_like(mean, whole))
-        self.average.steps = self.history.steps # one update after each
+        for mean, whole in zip(self.average.means, means):
+            mean.copy_(shard_like(mean, whole))
+        self.average.steps = self.history.steps  # one update after each
 
 # %% ../nbs/13_training.ipynb #train-steps
-def train_steps(state:TrainingState, # as it is at the beginning
-                batches:Iterable, # of `Batch`, from the first one on
-                eval_fn:Callable|None, # model -> metrics
-                checkpoints, # None, or what saves the state, see chapter 14
-                loss_fn:Callable, # (model, batch, label_smoothing) -> summed loss
-                bar, # from `progress_bar`
-                stopped:list, # from `stop_signals`
-               ) -> int|None: # the signal that ended it
+def train_steps(
+    state: TrainingState,  # as it is at the beginning
+    batches: Iterable,  # of `Batch`, from the first one on
+    eval_fn: Callable | None,  # model -> metrics
+    checkpoints,  # None, or what saves the state, see chapter 14
+    loss_fn: Callable,  # (model, batch, label_smoothing) -> summed loss
+    bar,  # from `progress_bar`
+    stopped: list,  # from `stop_signals`
+) -> int | None:  # the signal that ended it
     "Train from the step after the last one to `config.steps`, or until it stalls."
     config, history, recent = state.config, state.history, []
     runner = torch.compile(state.runner) if config.compile else state.runner
     started = time.perf_counter() - history.seconds
-    started += state.evaluate(eval_fn, bar, checkpoints) # what a signal has put off
+    started += state.evaluate(eval_fn, bar, checkpoints)  # what a signal has put off
     for step, group in step_batches(batches, config, history.steps):
-        if history.has_stalled(config.patience): break
+        if history.has_stalled(config.patience):
+            break
         set_learning_rate(state.optimizer, config.learning_rate(step))
         loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
-        if state.average: state.average.update()
+        if state.average:
+            state.average.update()
         history.count_step(step, group, time.perf_counter() - started)
         recent.append((step, group, loss, norm))
         due = checkpoints and checkpoints.is_due(step, config.steps)
-        stop, save = any_process(stopped, checkpoints and (stopped or due))
+        stop, save = all_reduce_any(stopped, checkpoints and (stopped or due))
         if save or config.is_due(step, CHECKED_STEPS, config.log_every, config.eval_every):
             check_finite(recent, config)
-        if config.is_due(step, config.log_every): state.log(loss, norm, bar, checkpoints)
-        if not stop: started += state.evaluate(eval_fn, bar, checkpoints)
+        if config.is_due(step, config.log_every):
+            state.log(loss, norm, bar, checkpoints)
+        if not stop:
+            started += state.evaluate(eval_fn, bar, checkpoints)
         if save or (checkpoints and history.has_stalled(config.patience)):
             checkpoints.save(state)
         bar.update()
-        if stop: return (stopped or [signal.SIGTERM])[0] # it may have come to another one
+        if stop:
+            return (stopped or [signal.SIGTERM])[0]  # it may have come to another one
 
 # %% ../nbs/13_training.ipynb #train
-def train(model:nn.Module, # on its device; changed in place, and left in evaluation mode
-          batches:Iterable, # of `Batch`, at least steps * grad_accum_steps
-          config:TrainConfig=TrainConfig(), # steps, rates, precision
-          eval_fn:Callable[[nn.Module], dict]|None=None, # model -> metrics
-          checkpoints=None, # see `Checkpoints`: saves the run, and goes on with it
-          loss_fn:Callable=sequence_loss, # (model, batch, label_smoothing) -> summed loss
-          progress:bool|None=True, # see `progress_bar`
-         ) -> History:
+def train(
+    model: nn.Module,  # on its device; changed in place, and left in evaluation mode
+    batches: Iterable,  # of `Batch`, at least steps * grad_accum_steps
+    config: TrainConfig = TrainConfig(),  # steps, rates, precision
+    eval_fn: Callable[[nn.Module], dict] | None = None,  # model -> metrics
+    checkpoints=None,  # see `Checkpoints`: saves the run, and goes on with it
+    loss_fn: Callable = sequence_loss,  # (model, batch, label_smoothing) -> summed loss
+    progress: bool | None = True,  # see `progress_bar`
+) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
-    if config.patience and not eval_fn: raise argument_error('eval_fn', None, 'a function')
-    torch.manual_seed(config.seed + process_rank()) # others fall out in each process
-    decay, runner = config.ema_decay, spread_model(model) # the model, in one process
+    if config.patience and not eval_fn:
+        raise argument_error('eval_fn', None, 'a function')
+    torch.manual_seed(config.seed + process_rank())  # others fall out in each process
+    decay, runner = config.ema_decay, wrap_distributed(model)  # the model, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
     average = WeightAverage(runner.parameters(), decay) if decay else None
     state = TrainingState(model, optimizer, History(), config, runner, average)
-    if checkpoints and checkpoints.load(state): spread_weights(model, runner)
+    if checkpoints and checkpoints.load(state):
+        scatter_weights(model, runner)
     try:
-        with (progress_bar(config.steps, progress, state.history.steps) as bar,
-              stop_signals() as stopped):
+        with (
+            progress_bar(config.steps, progress, state.history.steps) as bar,
+            stop_signals() as stopped,
+        ):
             stop = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar, stopped)
-        if average: average.put_in() # what was measured is what stays
-        collect_weights(runner, model)
-        if stop: raise Interrupted(stop, state.history)
+        if average:
+            average.copy_to_model()  # what was measured is what stays
+        gather_weights(runner, model)
+        if stop:
+            raise Interrupted(stop, state.history)
     except NotFinite as error:
-        if checkpoints: on_first_process(checkpoints.save_failure, error)
+        if checkpoints:
+            run_on_rank_zero(checkpoints.save_failure, error)
         raise
     finally:
-        if checkpoints: checkpoints.close()
+        if checkpoints:
+            checkpoints.close()
         model.eval()
     return state.history

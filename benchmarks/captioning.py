@@ -20,11 +20,23 @@ if __name__ == "__main__":
     CaptionerConfig.presets["pre-norm"] = dict(norm="pre")  # for a trial only
     results, runs, validation = Results(f"captioning_{options.device}", options), [], {}
     for seed in map(int, options.seeds.split(",")):
-        runs.append(run_captioning(CaptioningConfig(seed=seed), options.device, progress=False).metrics)
-        print({name: runs[-1][name] for name in ("seed", "exact_match", "exact_by_length", "train_seconds")}, flush=True)
+        runs.append(
+            run_captioning(
+                CaptioningConfig(seed=seed), options.device, progress=False
+            ).metrics
+        )
+        print(
+            {
+                name: runs[-1][name]
+                for name in ("seed", "exact_match", "exact_by_length", "train_seconds")
+            },
+            flush=True,
+        )
     print("written to", results.save(runs=runs, validation=validation))
     for name, changes in TRIALS.items():
-        trial = run_captioning(CaptioningConfig(validation=True, **changes), options.device, progress=False)
+        trial = run_captioning(
+            CaptioningConfig(validation=True, **changes), options.device, progress=False
+        )
         validation[name] = trial.metrics["exact_match"]
         print("validation,", name, validation[name], flush=True)
         print("written to", results.save(runs=runs, validation=validation))

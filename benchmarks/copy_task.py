@@ -7,6 +7,7 @@ Writes results/copy_task_PRESET_DEVICE.json: the metrics of every run and the hi
 its figures from these files. The preset `half` is the rehearsal of `base`: half its width, shorter sequences of fewer symbols, a
 size that a CPU trains in 81 minutes. A recipe is a way to train the same task: see RECIPES.
 """
+
 from machine import Results, arguments
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
@@ -14,9 +15,20 @@ from annotated_transformer.transformer import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
 for size in ("one-layer", "tiny", "half", "base"):
-    TransformerConfig.presets[f"{size}, pre-norm"] = TransformerConfig.presets[size] | dict(norm="pre")
+    TransformerConfig.presets[f"{size}, pre-norm"] = TransformerConfig.presets[size] | dict(
+        norm="pre"
+    )
 CopyTaskConfig.presets |= {
-    "half": dict(n_symbols=197, max_len=24, model="half", batch_size=64, steps=1600, lr=7e-4, warmup_steps=400, label_smoothing=0.0),
+    "half": dict(
+        n_symbols=197,
+        max_len=24,
+        model="half",
+        batch_size=64,
+        steps=1600,
+        lr=7e-4,
+        warmup_steps=400,
+        label_smoothing=0.0,
+    ),
 }
 RECIPES = ("post-norm", "longer warm-up", "pre-norm")
 
@@ -24,30 +36,57 @@ RECIPES = ("post-norm", "longer warm-up", "pre-norm")
 def configuration(preset: str, recipe: str = "post-norm", **changes) -> CopyTaskConfig:
     "A preset of the copy task, trained by one of the RECIPES; the first is the preset as it is."
     config = CopyTaskConfig.preset(preset, **changes)
-    if recipe == "longer warm-up": return config.replace(steps=3 * config.steps // 2, warmup_steps=config.steps) # a quarter of the steps at the most
-    if recipe == "pre-norm": return config.replace(model=f"{config.model}, pre-norm")
+    if recipe == "longer warm-up":
+        return config.replace(
+            steps=3 * config.steps // 2, warmup_steps=config.steps
+        )  # a quarter of the steps at the most
+    if recipe == "pre-norm":
+        return config.replace(model=f"{config.model}, pre-norm")
     return config
 
 
 def main(options):
-    name = f"copy_task_{options.preset}" + ("" if options.recipe == "post-norm" else "_" + options.recipe.replace(" ", "_"))
+    name = f"copy_task_{options.preset}" + (
+        "" if options.recipe == "post-norm" else "_" + options.recipe.replace(" ", "_")
+    )
     results, runs, histories = Results(f"{name}_{options.device}", options), [], {}
     for task in options.tasks.split(","):
         for seed in map(int, options.seeds.split(",")):
             config = configuration(options.preset, options.recipe, task=task, seed=seed)
-            result = run_copy_task(config, options.device, progress=False, eval_every=options.eval_every)
+            result = run_copy_task(
+                config, options.device, progress=False, eval_every=options.eval_every
+            )
             runs.append(result.metrics)
             histories.setdefault(task, result.history.rows)
-            print({name: result.metrics[name] for name in ("task", "seed", "exact_match", "train_seconds", "tokens_per_second")}, flush=True)
+            print(
+                {
+                    name: result.metrics[name]
+                    for name in (
+                        "task",
+                        "seed",
+                        "exact_match",
+                        "train_seconds",
+                        "tokens_per_second",
+                    )
+                },
+                flush=True,
+            )
             path = results.save(runs=runs, histories=histories)
     print("written to", path)
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--preset", default="one-layer", choices=list(CopyTaskConfig.presets))
+    parser.add_argument(
+        "--preset", default="one-layer", choices=list(CopyTaskConfig.presets)
+    )
     parser.add_argument("--recipe", default="post-norm", choices=RECIPES)
     parser.add_argument("--tasks", default="copy,reverse")
     parser.add_argument("--seeds", default="0,1,2,3,4")
-    parser.add_argument("--eval-every", type=int, default=0, help="steps between exact matches on 500 sequences; 0 means none")
+    parser.add_argument(
+        "--eval-every",
+        type=int,
+        default=0,
+        help="steps between exact matches on 500 sequences; 0 means none",
+    )
     main(parser.parse_args())

@@ -11,33 +11,76 @@ from functools import partial
 import torch
 from machine import Results, arguments
 
-from annotated_transformer.experiments.language_model import (LanguageModelConfig,
-    generate_text, run_language_model)
+from annotated_transformer.experiments.language_model import (
+    LanguageModelConfig,
+    generate_text,
+    run_language_model,
+)
 from annotated_transformer.sampling import sample
 
 
-def samples(run, count: int = 3, begin: int = 28) -> list: # of (prompt, what the model wrote)
+def samples(
+    run, count: int = 3, begin: int = 28
+) -> list:  # of (prompt, what the model wrote)
     "Held-out texts, begun, and gone on with by chance at temperature 0.8 until the model's window is full."
     prompts = [prompt[-begin:] for prompt, _ in run.examples[:count]]
     draw = partial(sample, temperature=0.8, generator=torch.Generator().manual_seed(0))
     length = run.config.gpt(len(run.tokenizer)).max_len - begin
-    return list(zip(prompts, generate_text(run.model.cpu().eval(), run.tokenizer, prompts, length, draw)))
+    return list(
+        zip(
+            prompts,
+            generate_text(run.model.cpu().eval(), run.tokenizer, prompts, length, draw),
+        )
+    )
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--preset", default="tiny", choices=list(LanguageModelConfig.presets))
-    parser.add_argument("--text", default="", help="a file of text; nothing: Python's language reference")
-    parser.add_argument("--seeds", default="0,1,2", help="of the runs with the positions of the preset")
-    parser.add_argument("--learned", default="0", help="seeds of runs with learned positions, as GPT-2 has them")
+    parser.add_argument(
+        "--preset", default="tiny", choices=list(LanguageModelConfig.presets)
+    )
+    parser.add_argument(
+        "--text", default="", help="a file of text; nothing: Python's language reference"
+    )
+    parser.add_argument(
+        "--seeds", default="0,1,2", help="of the runs with the positions of the preset"
+    )
+    parser.add_argument(
+        "--learned",
+        default="0",
+        help="seeds of runs with learned positions, as GPT-2 has them",
+    )
     options = parser.parse_args()
     results, runs, first = Results(f"gpt_{options.device}", options), [], {}
     planned = [(seed, {}) for seed in options.seeds.split(",") if seed]
-    planned += [(seed, dict(positions="learned")) for seed in options.learned.split(",") if seed]
+    planned += [
+        (seed, dict(positions="learned")) for seed in options.learned.split(",") if seed
+    ]
     for seed, changes in planned:
-        config = LanguageModelConfig.preset(options.preset, text=options.text, seed=int(seed), **changes)
-        run = run_language_model(config, options.device, progress=False, eval_every=0 if first else config.steps // 10)
+        config = LanguageModelConfig.preset(
+            options.preset, text=options.text, seed=int(seed), **changes
+        )
+        run = run_language_model(
+            config,
+            options.device,
+            progress=False,
+            eval_every=0 if first else config.steps // 10,
+        )
         runs.append(run.metrics)
-        if not first: first = dict(history=run.history.rows, samples=samples(run))
-        print({name: run.metrics[name] for name in ("seed", "loss", "loss_3gram", "loss_5gram", "train_seconds", "tokens_per_second")}, flush=True)
+        if not first:
+            first = dict(history=run.history.rows, samples=samples(run))
+        print(
+            {
+                name: run.metrics[name]
+                for name in (
+                    "seed",
+                    "loss",
+                    "loss_3gram",
+                    "loss_5gram",
+                    "train_seconds",
+                    "tokens_per_second",
+                )
+            },
+            flush=True,
+        )
     print("written to", results.save(runs=runs, **first))

@@ -11,6 +11,7 @@ earlier code. A job starts if its expected minutes are left; one that fails is r
 installs nothing and needs no network. Each stage runs in processes of its own, because an error on a GPU can leave a process useless.
 Results lie in FOLDER/gpu_STAGE.json, by default in benchmarks/results; what was said is in FOLDER/gpu.log.
 """
+
 import argparse
 import importlib.util
 import json
@@ -27,11 +28,12 @@ from pathlib import Path
 from machine import RESULTS, ROOT, arguments, code, code_at, origin, write_json
 from stages import STAGES, Context, Job, Stage
 
-LEFT_OVER = 30 # seconds before the end at which a job is told to stop
-GRACE = 15 # seconds that it then has
+LEFT_OVER = 30  # seconds before the end at which a job is told to stop
+GRACE = 15  # seconds that it then has
 
 
-def file_of(folder: Path, stage: str) -> Path: return folder / f"gpu_{stage}.json"
+def file_of(folder: Path, stage: str) -> Path:
+    return folder / f"gpu_{stage}.json"
 
 
 def read_rows(folder: Path, stage: str) -> list[dict]:
@@ -42,9 +44,18 @@ def read_rows(folder: Path, stage: str) -> list[dict]:
 
 def keep_row(folder: Path, row: dict):
     "Put a result to the others. It replaces what it makes obsolete: a good one all of the same job and device."
+
     def obsolete(old: dict) -> bool:
-        same = (old["job"], old["origin"]["device"]) == (row["job"], row["origin"]["device"])
-        return same and (is_good(row) or old["origin"]["code"] == row["origin"]["code"] and not is_good(old))
+        same = (old["job"], old["origin"]["device"]) == (
+            row["job"],
+            row["origin"]["device"],
+        )
+        return same and (
+            is_good(row)
+            or old["origin"]["code"] == row["origin"]["code"]
+            and not is_good(old)
+        )
+
     rows = [old for old in read_rows(folder, row["stage"]) if not obsolete(old)]
     write_json(file_of(folder, row["stage"]), [*rows, row])
 
@@ -56,21 +67,33 @@ def is_good(row: dict) -> bool:
 
 def best_row(rows: list[dict], job: str, device: str | None = None) -> dict | None:
     "The newest good result of a job, else its newest failure; of one device, or of any."
-    found = [row for row in rows if row["job"] == job and device in (None, row["origin"]["device"])]
-    return next((row for row in reversed(found) if is_good(row)), found[-1] if found else None)
+    found = [
+        row
+        for row in rows
+        if row["job"] == job and device in (None, row["origin"]["device"])
+    ]
+    return next(
+        (row for row in reversed(found) if is_good(row)), found[-1] if found else None
+    )
 
 
 def state(row: dict | None, now: str) -> str:
     "In words, for the list."
-    if row is None: return "owed"
+    if row is None:
+        return "owed"
     words = "{device}, {date}, {commit}".format(**row["origin"])
-    if not is_good(row): words = ("failed: " if "error" in row else "stopped early: ") + words
+    if not is_good(row):
+        words = ("failed: " if "error" in row else "stopped early: ") + words
     return words + ("" if row["origin"]["code"] == now else "; the code has changed since")
 
 
 def listing(folder: Path) -> str:
     "All stages and jobs."
-    lines, now, context = [f"{'stage':14} {'job':32} {'minutes':>7}  state"], code(), Context("cuda", good_results(folder))
+    lines, now, context = (
+        [f"{'stage':14} {'job':32} {'minutes':>7}  state"],
+        code(),
+        Context("cuda", good_results(folder)),
+    )
     for stage in STAGES:
         rows = read_rows(folder, stage.name)
         for job in stage.jobs:
@@ -88,12 +111,20 @@ def is_done(rows: list[dict], job: Job, whence: dict) -> bool:
 def plan(folder: Path, whence: dict, only: str | None) -> list[tuple[Stage, Job]]:
     "What is to be done, in order: never done before done with earlier code, and last what is marked so."
     rows = {stage.name: read_rows(folder, stage.name) for stage in STAGES}
-    todo = [(stage, job) for stage in STAGES if only in (None, stage.name) for job in stage.jobs if not is_done(rows[stage.name], job, whence)]
+    todo = [
+        (stage, job)
+        for stage in STAGES
+        if only in (None, stage.name)
+        for job in stage.jobs
+        if not is_done(rows[stage.name], job, whence)
+    ]
+
     def turn(entry) -> tuple:
         stage, job = entry
         row = best_row(rows[stage.name], job.name, whence["device"])
         return job.last, row is not None and is_good(row)
-    return sorted(todo, key=turn) # stable: within these the order stays
+
+    return sorted(todo, key=turn)  # stable: within these the order stays
 
 
 def missing(job: Job) -> list[str]:
@@ -102,18 +133,28 @@ def missing(job: Job) -> list[str]:
 
 def serve(connection, log: str, device: str):
     "The other process's part: do the jobs that are asked for, one by one. What they print goes into the log."
-    for stream in (1, 2): os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), stream)
-    sys.path.insert(0, str(ROOT)) # the library may not be installed
-    signal.signal(signal.SIGINT, signal.default_int_handler) # a shell's background programs ignore it
+    for stream in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), stream)
+    sys.path.insert(0, str(ROOT))  # the library may not be installed
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background programs ignore it
     while True:
         try:
             run, settings, results = connection.recv()
             answer = dict(result=run(Context(device, results), **settings))
-        except (EOFError, KeyboardInterrupt) as end: # asked to stop
-            if not hasattr(end, "history"): return
-            history = end.history # of a training: say how far it came
-            answer = dict(result=dict(metrics=dict(interrupted=True, steps=history.steps), history=history.rows))
-        except Exception: answer = dict(error=traceback.format_exc())
+        except (EOFError, KeyboardInterrupt) as end:  # asked to stop
+            if not hasattr(end, "history"):
+                return
+            history = end.history  # of a training: say how far it came
+            answer = dict(
+                result=dict(
+                    metrics=dict(interrupted=True, steps=history.steps),
+                    history=history.rows,
+                )
+            )
+        except Exception:
+            answer = dict(error=traceback.format_exc())
         connection.send(answer)
 
 
@@ -121,28 +162,35 @@ class Worker:
     "A process of its own for jobs, because an error on a GPU can leave a process useless."
 
     def __init__(self, log: Path, device: str):
-        processes = multiprocessing.get_context("forkserver") # a GPU does not survive the fork of a process that has used it
-        processes.set_forkserver_preload(["torch", "torch._dynamo"]) # the second is what optimizers import; both leave the GPU alone
+        processes = multiprocessing.get_context(
+            "forkserver"
+        )  # a GPU does not survive the fork of a process that has used it
+        processes.set_forkserver_preload(
+            ["torch", "torch._dynamo"]
+        )  # the second is what optimizers import; both leave the GPU alone
         self.connection, other = processes.Pipe()
         self.process = processes.Process(target=serve, args=(other, str(log), device))
         self.process.start()
-        other.close() # so that a dead process reads as an end
+        other.close()  # so that a dead process reads as an end
 
     def do(self, run, settings: dict, results: dict, seconds: float) -> dict:
         "A result, an error with its traceback, or, when the seconds are over, nothing."
         try:
             self.connection.send((run, settings, results))
             if not self.connection.poll(seconds):
-                os.kill(self.process.pid, signal.SIGINT) # a training stops, and says how far it came
+                os.kill(
+                    self.process.pid, signal.SIGINT
+                )  # a training stops, and says how far it came
                 return self.connection.recv() if self.connection.poll(GRACE) else {}
             return self.connection.recv()
         except (EOFError, OSError):
             self.process.join(GRACE)
-            if self.process.exitcode == 0: return {} # it was interrupted
+            if self.process.exitcode == 0:
+                return {}  # it was interrupted
             return dict(error=f"the process ended with exit code {self.process.exitcode}")
 
     def close(self):
-        self.connection.close() # it ends by itself, if it can
+        self.connection.close()  # it ends by itself, if it can
         self.process.join(5)
         self.process.kill()
         self.process.join()
@@ -150,76 +198,149 @@ class Worker:
 
 def good_results(folder: Path, device: str | None = None) -> dict:
     "(stage, job) -> result, for jobs that build on others; of one device, or of any."
-    rows = [row for stage in STAGES for row in read_rows(folder, stage.name) if is_good(row)]
-    return {(row["stage"], row["job"]): row["result"] for row in rows if device in (None, row["origin"]["device"])}
+    rows = [
+        row for stage in STAGES for row in read_rows(folder, stage.name) if is_good(row)
+    ]
+    return {
+        (row["stage"], row["job"]): row["result"]
+        for row in rows
+        if device in (None, row["origin"]["device"])
+    }
 
 
 def why_not(job: Job, context: Context, seconds: float) -> str | None:
     "What speaks against starting a job now."
-    if gone := missing(job): return f"skipped, needs {', '.join(gone)}"
-    if lacks := job.lacks(context): return f"skipped, {lacks}"
-    if not job.wanted(context): return "not needed"
+    if gone := missing(job):
+        return f"skipped, needs {', '.join(gone)}"
+    if lacks := job.lacks(context):
+        return f"skipped, {lacks}"
+    if not job.wanted(context):
+        return "not needed"
     return f"put off, takes {job.minutes} minutes" if 60 * job.minutes > seconds else None
 
 
-def run_all(todo: list[tuple[Stage, Job]], options: argparse.Namespace, whence: dict, say) -> int:
+def run_all(
+    todo: list[tuple[Stage, Job]], options: argparse.Namespace, whence: dict, say
+) -> int:
     "Each job in turn, a new process for each stage and after each failure. Returns the number of failures."
-    deadline, worker, before, failures = time.time() + 60 * options.minutes - LEFT_OVER, None, None, 0
+    deadline, worker, before, failures = (
+        time.time() + 60 * options.minutes - LEFT_OVER,
+        None,
+        None,
+        0,
+    )
     try:
         for stage, job in todo:
-            results, left = good_results(options.out, whence["device"]), deadline - time.time()
+            results, left = (
+                good_results(options.out, whence["device"]),
+                deadline - time.time(),
+            )
             reason = why_not(job, Context(options.device, results), left)
-            if reason: say(f"{stage.name} / {job.name}: {reason}"); continue
-            if worker and before is not stage: worker.close(); worker = None
-            worker, before = worker or Worker(options.out / "gpu.log", options.device), stage
-            settings = {**job.settings, **job.rehearsal} if options.rehearse else job.settings
+            if reason:
+                say(f"{stage.name} / {job.name}: {reason}")
+                continue
+            if worker and before is not stage:
+                worker.close()
+                worker = None
+            worker, before = (
+                worker or Worker(options.out / "gpu.log", options.device),
+                stage,
+            )
+            settings = (
+                {**job.settings, **job.rehearsal} if options.rehearse else job.settings
+            )
             start = time.time()
             answer = worker.do(job.run, settings, results, left)
             seconds = round(time.time() - start, 1)
             if answer:
-                keep_row(options.out, dict(stage=stage.name, job=job.name, origin=whence, settings=settings, seconds=seconds, **answer))
-            say(f"{stage.name} / {job.name}: {'FAILED' if 'error' in answer else 'done' if answer else 'no time left'} after {seconds:.0f} s")
-            if "result" not in answer: worker.close(); worker = None
-            if "error" in answer: say(answer["error"]); failures += 1
+                keep_row(
+                    options.out,
+                    dict(
+                        stage=stage.name,
+                        job=job.name,
+                        origin=whence,
+                        settings=settings,
+                        seconds=seconds,
+                        **answer,
+                    ),
+                )
+            say(
+                f"{stage.name} / {job.name}: {'FAILED' if 'error' in answer else 'done' if answer else 'no time left'} after {seconds:.0f} s"
+            )
+            if "result" not in answer:
+                worker.close()
+                worker = None
+            if "error" in answer:
+                say(answer["error"])
+                failures += 1
     finally:
-        if worker: worker.close()
+        if worker:
+            worker.close()
     return failures
 
 
 def take(folder: Path):
     "Keep results that were made elsewhere, if their code is that of the commit that they name."
-    if not any(file_of(folder, stage.name).is_file() for stage in STAGES): raise SystemExit(f"{folder} holds no file gpu_STAGE.json")
+    if not any(file_of(folder, stage.name).is_file() for stage in STAGES):
+        raise SystemExit(f"{folder} holds no file gpu_STAGE.json")
     for stage in STAGES:
         known = read_rows(RESULTS, stage.name)
         for row in [row for row in read_rows(folder, stage.name) if row not in known]:
             name, whence = f"{stage.name} / {row['job']}", row["origin"]
-            if whence.get("rehearsal"): raise SystemExit(f"{name} is a rehearsal")
-            if code_at(whence["commit"]) != whence["code"]: raise SystemExit(f"{name}: its code is not that of commit {whence['commit']}")
+            if whence.get("rehearsal"):
+                raise SystemExit(f"{name} is a rehearsal")
+            if code_at(whence["commit"]) != whence["code"]:
+                raise SystemExit(
+                    f"{name}: its code is not that of commit {whence['commit']}"
+                )
             keep_row(RESULTS, row)
-            print(f"{name}: {whence['device']}, {whence['date']}, {whence['commit']}: {'kept' if is_good(row) else 'kept, no good result'}")
+            print(
+                f"{name}: {whence['device']}, {whence['date']}, {whence['commit']}: {'kept' if is_good(row) else 'kept, no good result'}"
+            )
 
 
 def main(options: argparse.Namespace) -> int:
-    if options.take: take(options.take); return 0
+    if options.take:
+        take(options.take)
+        return 0
     if options.rehearse:
         options.device, options.minutes = "cpu", 60
-        options.out = Path(tempfile.mkdtemp(prefix="rehearsal-")) if options.out == RESULTS else options.out
-        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1") # compiling takes minutes; 0 rehearses that as well
-        os.environ["OMP_NUM_THREADS"] = "1" # of the other process; small products on many threads take longer
+        options.out = (
+            Path(tempfile.mkdtemp(prefix="rehearsal-"))
+            if options.out == RESULTS
+            else options.out
+        )
+        os.environ.setdefault(
+            "TORCHDYNAMO_DISABLE", "1"
+        )  # compiling takes minutes; 0 rehearses that as well
+        os.environ["OMP_NUM_THREADS"] = (
+            "1"  # of the other process; small products on many threads take longer
+        )
     options.out.mkdir(parents=True, exist_ok=True)
-    for stage in STAGES: # to go on where an earlier call stopped, also with another folder
+    for stage in STAGES:  # to go on where an earlier call stopped, also with another folder
         known, here = file_of(RESULTS, stage.name), file_of(options.out, stage.name)
-        if known.is_file() and not here.exists() and not options.rehearse: shutil.copy(known, here)
-    if options.list: print(listing(options.out)); return 0
-    if options.device == "cuda" and not has_gpu(): raise SystemExit("no GPU is to be had here; --list shows what is owed, --rehearse tries everything in small")
-    whence = origin(options.device, options.commit, options.dirty) | (dict(rehearsal=True) if options.rehearse else {})
+        if known.is_file() and not here.exists() and not options.rehearse:
+            shutil.copy(known, here)
+    if options.list:
+        print(listing(options.out))
+        return 0
+    if options.device == "cuda" and not has_gpu():
+        raise SystemExit(
+            "no GPU is to be had here; --list shows what is owed, --rehearse tries everything in small"
+        )
+    whence = origin(options.device, options.commit, options.dirty) | (
+        dict(rehearsal=True) if options.rehearse else {}
+    )
     todo = plan(options.out, whence, options.only)
     with open(options.out / "gpu.log", "a", encoding="utf-8") as log:
+
         def say(line: str):
             print(line, flush=True)
             print(time.strftime("%H:%M:%S"), line, file=log, flush=True)
+
         say(f"{len(todo)} jobs to do in {options.minutes:g} minutes; {whence}")
-        try: failures = run_all(todo, options, whence, say)
+        try:
+            failures = run_all(todo, options, whence, say)
         except KeyboardInterrupt:
             say("stopped; what is done is kept, and the same command goes on")
             return 130
@@ -230,17 +351,30 @@ def main(options: argparse.Namespace) -> int:
 
 def has_gpu() -> bool:
     import torch
+
     return torch.cuda.is_available()
 
 
 def parse() -> argparse.Namespace:
     parser = arguments(__doc__)
     parser.set_defaults(device="cuda")
-    parser.add_argument("--minutes", type=float, default=9, help="when to be over [default: 9]")
-    parser.add_argument("--list", action="store_true", help="show stages and jobs with their state, and do nothing")
-    parser.add_argument("--only", choices=[stage.name for stage in STAGES], help="one stage")
-    parser.add_argument("--rehearse", action="store_true", help="every job in small, on a CPU")
-    parser.add_argument("--take", type=Path, metavar="FOLDER", help="keep the results in this folder")
+    parser.add_argument(
+        "--minutes", type=float, default=9, help="when to be over [default: 9]"
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="show stages and jobs with their state, and do nothing",
+    )
+    parser.add_argument(
+        "--only", choices=[stage.name for stage in STAGES], help="one stage"
+    )
+    parser.add_argument(
+        "--rehearse", action="store_true", help="every job in small, on a CPU"
+    )
+    parser.add_argument(
+        "--take", type=Path, metavar="FOLDER", help="keep the results in this folder"
+    )
     return parser.parse_args()
 
 

@@ -7,6 +7,7 @@ and 8,000 tokens a step, since the plainest step holds many tables. On
 each rung the best so far and the same with one change take turns on the same sentences, each with a model and an optimizer of its own. A change
 that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 72 shows.
 """
+
 import random
 import statistics
 from dataclasses import dataclass, replace
@@ -20,28 +21,41 @@ from torch._dynamo.utils import counters
 from annotated_transformer.attention import fused_attention, reference_attention
 from annotated_transformer.data import Batch, batch_by_tokens, padding_fraction
 from annotated_transformer.dropout import Dropout
-from annotated_transformer.loss import chunked_sequence_loss, reference_cross_entropy, sequence_loss
+from annotated_transformer.loss import (
+    chunked_sequence_loss,
+    reference_cross_entropy,
+    sequence_loss,
+)
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
-from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.speed.tiled_attention import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
-SIZES = {"cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),
-         "cuda": dict(model="base", vocab_size=37_000, max_tokens=8000, n_batches=12)}
+SIZES = {
+    "cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),
+    "cuda": dict(model="base", vocab_size=37_000, max_tokens=8000, n_batches=12),
+}
 SMOOTHING, SEED = 0.1, 0
-MEAN_LOG, SPREAD, RATIO_SPREAD, SHORTEST, LONGEST = 2.6, 0.33, 0.18, 3, 50 # of the lengths in Multi30k, in pieces of words
+MEAN_LOG, SPREAD, RATIO_SPREAD, SHORTEST, LONGEST = (
+    2.6,
+    0.33,
+    0.18,
+    3,
+    50,
+)  # of the lengths in Multi30k, in pieces of words
 
 
 @dataclass(frozen=True)
 class Setup:
     "How a step is taken. The defaults are the plainest."
+
     attention: str = "formula"
     dropout: str = "torch"
     loss: str = "formula"
     optimizer: str = "a loop"
     batches: str = "in any order"
-    memory: str = "pageable" # that batches are copied to a GPU from
+    memory: str = "pageable"  # that batches are copied to a GPU from
     precision: str = "float32"
     compiled: bool = False
 
@@ -63,7 +77,13 @@ RUNGS = [
 def draw_pairs(count: int, vocab_size: int) -> list:
     "Pairs of sentences of random words."
     draw = random.Random(SEED)
-    def words(length: float) -> list: return [draw.randrange(3, vocab_size) for _ in range(max(SHORTEST, min(LONGEST, round(length))))]
+
+    def words(length: float) -> list:
+        return [
+            draw.randrange(3, vocab_size)
+            for _ in range(max(SHORTEST, min(LONGEST, round(length))))
+        ]
+
     pairs = []
     for _ in range(count):
         length = draw.lognormvariate(MEAN_LOG, SPREAD)
@@ -74,36 +94,70 @@ def draw_pairs(count: int, vocab_size: int) -> list:
 def make_batches(pairs: list, setup: Setup, max_tokens: int) -> list[Batch]:
     "As many batches in either way, of the same pairs."
     groups = list(batch_by_tokens(pairs, max_tokens, SEED))
-    if setup.batches != "by tokens": groups = [pairs[start::len(groups)] for start in range(len(groups))]
+    if setup.batches != "by tokens":
+        groups = [pairs[start :: len(groups)] for start in range(len(groups))]
     return [Batch.from_pairs(group) for group in groups]
 
 
 def formula_loss(model, batch: Batch, smoothing: float):
-    return reference_cross_entropy(model(*batch.inputs), batch.targets, smoothing, batch.pad_id)
+    return reference_cross_entropy(
+        model(*batch.inputs), batch.targets, smoothing, batch.pad_id
+    )
 
 
 class Climber:
     "A model that is trained in one of the ways."
 
-    def __init__(self, setup: Setup, device: str, pairs: list, model: str, vocab_size: int, max_tokens: int):
+    def __init__(
+        self,
+        setup: Setup,
+        device: str,
+        pairs: list,
+        model: str,
+        vocab_size: int,
+        max_tokens: int,
+    ):
         torch.manual_seed(SEED)
         self.setup, self.device = setup, device
-        self.model = Transformer(TransformerConfig.preset(model, vocab_size=vocab_size)).to(device).train()
+        self.model = (
+            Transformer(TransformerConfig.preset(model, vocab_size=vocab_size))
+            .to(device)
+            .train()
+        )
         for name, module in list(self.model.named_modules()):
-            if isinstance(module, Dropout) and setup.dropout == "torch": self.model.set_submodule(name, nn.Dropout(module.p))
-            if isinstance(module, MultiHeadAttention): module.attention_fn = fused_attention if setup.attention == "fused" else reference_attention
-        plain_adam = partial(torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False)
-        self.optimizer = build_optimizer(self.model) if setup.optimizer == "fused" else plain_adam(self.model.parameters())
+            if isinstance(module, Dropout) and setup.dropout == "torch":
+                self.model.set_submodule(name, nn.Dropout(module.p))
+            if isinstance(module, MultiHeadAttention):
+                module.attention_fn = (
+                    fused_attention if setup.attention == "fused" else reference_attention
+                )
+        plain_adam = partial(
+            torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False
+        )
+        self.optimizer = (
+            build_optimizer(self.model)
+            if setup.optimizer == "fused"
+            else plain_adam(self.model.parameters())
+        )
         self.runner = torch.compile(self.model) if setup.compiled else self.model
-        self.loss_fn = dict(formula=formula_loss, kernel=sequence_loss, chunks=chunked_sequence_loss)[setup.loss]
+        self.loss_fn = dict(
+            formula=formula_loss, kernel=sequence_loss, chunks=chunked_sequence_loss
+        )[setup.loss]
         self.config = TrainConfig(precision=setup.precision, label_smoothing=SMOOTHING)
         self.batches = make_batches(pairs, setup, max_tokens)
         self.losses = []
 
     def step(self, batch: Batch):
-        if self.setup.memory == "pageable":  # copied before `train_step` does it through pinned memory
-            batch = Batch(*(ids.to(self.device) for ids in (batch.src, batch.tgt_in, batch.tgt_out)), batch.special)
-        return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[0]
+        if (
+            self.setup.memory == "pageable"
+        ):  # copied before `train_step` does it through pinned memory
+            batch = Batch(
+                *(ids.to(self.device) for ids in (batch.src, batch.tgt_in, batch.tgt_out)),
+                batch.special,
+            )
+        return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[
+            0
+        ]
 
     def run(self):
         "All batches once."
@@ -112,7 +166,8 @@ class Climber:
     def memory(self, batch: Batch | None = None) -> int | None:
         "The most bytes that a step (on the largest batch) holds at one time beyond weights and Adam's averages; None where nobody can count it."
         largest = batch or max(self.batches, key=lambda batch: batch.tgt_out.numel())
-        if self.device == "cpu": return None if self.setup.compiled else peak_bytes(lambda: self.step(largest))
+        if self.device == "cpu":
+            return None if self.setup.compiled else peak_bytes(lambda: self.step(largest))
         torch.cuda.synchronize()
         self.optimizer.zero_grad(set_to_none=True)
         before = torch.cuda.memory_allocated()
@@ -128,11 +183,20 @@ def take_turns(sides: list[Climber], rounds: int, device: str) -> list[list[floa
     for turn in range(1 + rounds):
         for side, spent in list(zip(sides, times))[:: 1 if turn % 2 else -1]:
             once = seconds(side.run, device)
-            if turn: spent.append(once)
+            if turn:
+                spent.append(once)
     return times
 
 
-def compare(before: Setup, after: Setup, device: str, rounds: int, pairs: list, n_tokens: int, **sizes) -> dict:
+def compare(
+    before: Setup,
+    after: Setup,
+    device: str,
+    rounds: int,
+    pairs: list,
+    n_tokens: int,
+    **sizes,
+) -> dict:
     "One change: speed without and with it, in turns."
     counters.clear()
     sides = [Climber(setup, device, pairs, **sizes) for setup in (before, after)]
@@ -140,16 +204,29 @@ def compare(before: Setup, after: Setup, device: str, rounds: int, pairs: list, 
     ratios = [a / b for a, b in zip(old, new)]
     low, middle, high = statistics.quantiles(ratios, n=4) if rounds > 1 else 3 * ratios
     return dict(
-        tokens_per_second=[round(n_tokens / statistics.median(times)) for times in (old, new)],
-        ratio=rounded(statistics.median(ratios)), quartiles=[rounded(low), rounded(high)],
-        step_mb=[bytes and rounded(bytes / 1e6) for bytes in (side.memory() for side in sides)],
+        tokens_per_second=[
+            round(n_tokens / statistics.median(times)) for times in (old, new)
+        ],
+        ratio=rounded(statistics.median(ratios)),
+        quartiles=[rounded(low), rounded(high)],
+        step_mb=[
+            bytes and rounded(bytes / 1e6) for bytes in (side.memory() for side in sides)
+        ],
         padding=[rounded(padding_fraction(side.batches)) for side in sides],
         last_loss=[rounded(float(side.losses[-1])) for side in sides],
         graphs=counters["stats"]["unique_graphs"],
     )
 
 
-def climb(device: str, rounds: int, model: str, vocab_size: int, max_tokens: int, n_batches: int, report=print) -> dict:
+def climb(
+    device: str,
+    rounds: int,
+    model: str,
+    vocab_size: int,
+    max_tokens: int,
+    n_batches: int,
+    report=print,
+) -> dict:
     "All rungs, and the last against the first."
     sizes = dict(model=model, vocab_size=vocab_size, max_tokens=max_tokens)
     pairs = draw_pairs(n_batches * max_tokens // 16, vocab_size)
@@ -157,21 +234,37 @@ def climb(device: str, rounds: int, model: str, vocab_size: int, max_tokens: int
     plainest = best = Setup()
     rows = []
     for name, change, devices in RUNGS:
-        if device not in devices: continue
+        if device not in devices:
+            continue
         tried = replace(best, **change)
-        row = dict(name=name, **compare(best, tried, device, rounds, pairs, n_tokens, **sizes))
+        row = dict(
+            name=name, **compare(best, tried, device, rounds, pairs, n_tokens, **sizes)
+        )
         row["kept"] = row["quartiles"][1] >= 1
-        if row["kept"]: best = tried
+        if row["kept"]:
+            best = tried
         rows.append(row)
         report(row)
-    whole = dict(name="all that was kept", **compare(plainest, best, device, rounds, pairs, n_tokens, **sizes))
+    whole = dict(
+        name="all that was kept",
+        **compare(plainest, best, device, rounds, pairs, n_tokens, **sizes),
+    )
     report(whole)
-    return dict(sizes=sizes | dict(pairs=len(pairs), tokens=n_tokens, smoothing=SMOOTHING, rounds=rounds), rows=rows, whole=whole, setup=vars(best))
+    return dict(
+        sizes=sizes
+        | dict(pairs=len(pairs), tokens=n_tokens, smoothing=SMOOTHING, rounds=rounds),
+        rows=rows,
+        whole=whole,
+        setup=vars(best),
+    )
 
 
 def show(row: dict):
     (old, new), (low, high) = row["tokens_per_second"], row["quartiles"]
-    print(f"{row['name']:28}{old:9,} -> {new:9,} tokens/s   x {row['ratio']:.2f} ({low:.2f} to {high:.2f})   MB {row['step_mb']}", flush=True)
+    print(
+        f"{row['name']:28}{old:9,} -> {new:9,} tokens/s   x {row['ratio']:.2f} ({low:.2f} to {high:.2f})   MB {row['step_mb']}",
+        flush=True,
+    )
 
 
 def main(options):
@@ -182,5 +275,7 @@ def main(options):
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="measured passes of each side")
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="measured passes of each side"
+    )
     main(parser.parse_args())

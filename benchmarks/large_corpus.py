@@ -23,14 +23,22 @@ from machine import ROOT, Results, arguments
 from annotated_transformer.data import batch_by_tokens
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.datasets.streamed_text import MappedPairs, open_divided_text
-from annotated_transformer.datasets.tokenizer import Tokenizer
+from annotated_transformer.tokenizers.bpe import Tokenizer
 
-WORDS, VOCABULARY, HELD_OUT = 25, 10_000, 1_000  # words of a sentence on the average, tokens, pairs of the validation and of the test part
+WORDS, VOCABULARY, HELD_OUT = (
+    25,
+    10_000,
+    1_000,
+)  # words of a sentence on the average, tokens, pairs of the validation and of the test part
 
 
 def make_words(rng: random.Random, n: int) -> list[str]:
     "Words of one to four syllables."
-    syllables = [a + b for a in "b d f g k l m n p r s t v z sch st".split() for b in "a e i o u ei au en er".split()]
+    syllables = [
+        a + b
+        for a in "b d f g k l m n p r s t v z sch st".split()
+        for b in "a e i o u ei au en er".split()
+    ]
     return ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(n)]
 
 
@@ -43,8 +51,21 @@ def write_corpus(folder: Path, n_pairs: int):
     for part, size in sizes.items():
         with open(folder / f"{part}.tsv", "w", encoding="utf-8") as file:
             for _ in range(size):
-                lengths = rng.randint(5, 2 * WORDS - 5), rng.randint(5, 2 * WORDS - 5)  # none so short that it would come twice
-                file.write("\t".join(" ".join(rng.choices(words[side], cum_weights=frequencies, k=lengths[side])) for side in (0, 1)) + "\n")
+                lengths = (
+                    rng.randint(5, 2 * WORDS - 5),
+                    rng.randint(5, 2 * WORDS - 5),
+                )  # none so short that it would come twice
+                file.write(
+                    "\t".join(
+                        " ".join(
+                            rng.choices(
+                                words[side], cum_weights=frequencies, k=lengths[side]
+                            )
+                        )
+                        for side in (0, 1)
+                    )
+                    + "\n"
+                )
 
 
 def anonymous() -> int:
@@ -80,14 +101,27 @@ def prepare(way: str, folder: str) -> dict:
             text = open_divided_text("train.tsv", "validation.tsv", "test.tsv", folder)
         else:  # a list in which it could be chosen what is held out
             text = open_parallel_text("train.tsv", folder, validation=0.0, test=0.0)
-        tokenizer = Tokenizer.learn((side for pair in text.train for side in pair), VOCABULARY)
-        pairs = MappedPairs.encode(tokenizer, text.train) if way == "streamed" else tokenizer.encode_pairs(text.train)
+        tokenizer = Tokenizer.learn(
+            (side for pair in text.train for side in pair), VOCABULARY
+        )
+        pairs = (
+            MappedPairs.encode(tokenizer, text.train)
+            if way == "streamed"
+            else tokenizer.encode_pairs(text.train)
+        )
         batches = islice(batch_by_tokens(pairs, 25_000), 100)
-        tokens = sum(len(side) + 1 for batch in batches for pair in batch for side in pair)  # one batch after the other, as training takes them
+        tokens = sum(
+            len(side) + 1 for batch in batches for pair in batch for side in pair
+        )  # one batch after the other, as training takes them
     size = sum(4 * len(side) for pair in pairs for side in pair)
     return dict(
-        megabytes=(memory.most - memory.before) / 1e6, seconds=time.perf_counter() - start, file=size / 1e6 if way == "streamed" else 0.0,
-        pairs=len(pairs), ids=size // 4, tokens=tokens)
+        megabytes=(memory.most - memory.before) / 1e6,
+        seconds=time.perf_counter() - start,
+        file=size / 1e6 if way == "streamed" else 0.0,
+        pairs=len(pairs),
+        ids=size // 4,
+        tokens=tokens,
+    )
 
 
 if __name__ == "__main__":
@@ -104,10 +138,29 @@ if __name__ == "__main__":
             write_corpus(Path(folder), n_pairs)
             for way in ("lists", "streamed"):
                 command = [sys.executable, __file__, "prepare", way, folder]
-                row[way] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
+                row[way] = json.loads(
+                    subprocess.run(
+                        command, check=True, capture_output=True, text=True, cwd=ROOT
+                    ).stdout
+                )
         rows.append(row)
-        print(n_pairs, *(f"{way} {row[way]['megabytes']:,.0f} MB, {row[way]['seconds']:.0f} s" for way in ("lists", "streamed")), flush=True)
+        print(
+            n_pairs,
+            *(
+                f"{way} {row[way]['megabytes']:,.0f} MB, {row[way]['seconds']:.0f} s"
+                for way in ("lists", "streamed")
+            ),
+            flush=True,
+        )
     n_more = rows[-1]["pairs"] - rows[0]["pairs"]
-    each = {way: 1e6 * (rows[-1][way]["megabytes"] - rows[0][way]["megabytes"]) / n_more for way in ("lists", "streamed")}
-    print({way: f"{n_bytes:,.0f} bytes for each further pair" for way, n_bytes in each.items()})
+    each = {
+        way: 1e6 * (rows[-1][way]["megabytes"] - rows[0][way]["megabytes"]) / n_more
+        for way in ("lists", "streamed")
+    }
+    print(
+        {
+            way: f"{n_bytes:,.0f} bytes for each further pair"
+            for way, n_bytes in each.items()
+        }
+    )
     print("written to", results.save(rows=rows, bytes_per_pair=each))

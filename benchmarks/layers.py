@@ -6,6 +6,7 @@ One sequence, one head, nothing but the layer's own work: no projections. All la
 at the same time beyond its inputs, forward only, and forward and backward together. Then eight heads, as a model has them, under no mask, a causal
 mask as a table, and `is_causal`: time and memory, forward and backward. Writes results/layers_DEVICE.json, which chapter 71 shows.
 """
+
 import statistics
 from functools import partial
 
@@ -15,7 +16,11 @@ from torch import nn
 
 from annotated_transformer.attention import fused_attention, reference_attention
 from annotated_transformer.masks import causal_mask
-from annotated_transformer.tiled_attention import peak_bytes, restricted_attention, tiled_attention
+from annotated_transformer.speed.tiled_attention import (
+    peak_bytes,
+    restricted_attention,
+    tiled_attention,
+)
 
 LENGTHS, WIDTH = [256, 512, 1024, 2048, 4096, 8192], 128
 WIDTHS, LENGTH = [64, 128, 256, 512, 1024], 1024
@@ -30,22 +35,28 @@ class Recurrent(nn.Module):
         super().__init__()
         self.rnn = nn.RNN(width, width, batch_first=True, device=device)
 
-    def forward(self, x): return self.rnn(x)[0]
+    def forward(self, x):
+        return self.rnn(x)[0]
 
 
 def layers(width: int, device: str) -> dict:
     "name -> a function of a sequence, (1, n, width) -> the same shape"
+
     def attention(attend):
         def layer(x):
             heads = x[:, None]  # one; without this axis PyTorch has no fused kernel
             return attend(heads, heads, heads)[:, 0]
+
         return layer
+
     convolution = nn.Conv1d(width, width, KERNEL, padding="same", device=device)
     return {
         "self-attention, by the formula": attention(reference_attention),
         "self-attention, in tiles": attention(tiled_attention),
         "self-attention, fused": attention(fused_attention),
-        "self-attention, restricted": attention(partial(restricted_attention, radius=RADIUS)),
+        "self-attention, restricted": attention(
+            partial(restricted_attention, radius=RADIUS)
+        ),
         "recurrent": Recurrent(width, device),
         "convolutional": lambda x: convolution(x.mT).mT,
     }
@@ -53,11 +64,15 @@ def layers(width: int, device: str) -> dict:
 
 def memory(layer, x, train: bool, device: str) -> int:
     "Bytes held at the same time, beyond the input."
+
     def work():
         with torch.set_grad_enabled(train):
             y = layer(x.detach().requires_grad_(train))
-            if train: y.sum().backward()
-    if device == "cpu": return peak_bytes(work)
+            if train:
+                y.sum().backward()
+
+    if device == "cpu":
+        return peak_bytes(work)
     work()
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
@@ -78,45 +93,73 @@ def compare(device: str, rounds: int, lengths=tuple(LENGTHS), widths=tuple(WIDTH
             for (x, found), spent in zip(sides, times):
                 for name, layer in found.items():
                     once = 1000 * seconds(partial(layer, x), device)
-                    if number: spent[name].append(once)  # the first round warms up
+                    if number:
+                        spent[name].append(once)  # the first round warms up
     rows = [
         {
-            name: dict(milliseconds=rounded(statistics.median(spent[name])), forward_bytes=memory(layer, x, False, device), training_bytes=memory(layer, x, True, device))
+            name: dict(
+                milliseconds=rounded(statistics.median(spent[name])),
+                forward_bytes=memory(layer, x, False, device),
+                training_bytes=memory(layer, x, True, device),
+            )
             for name, layer in found.items()
         }
         for (x, found), spent in zip(sides, times)
     ]
     return dict(
-        settings=dict(width=WIDTH, length=LENGTH, radius=RADIUS, kernel=KERNEL, rounds=rounds),
+        settings=dict(
+            width=WIDTH, length=LENGTH, radius=RADIUS, kernel=KERNEL, rounds=rounds
+        ),
         by_length=[dict(length=n, layers=row) for n, row in zip(lengths, rows)],
-        by_width=[dict(width=d, layers=row) for d, row in zip(widths, rows[len(lengths):])],
+        by_width=[
+            dict(width=d, layers=row) for d, row in zip(widths, rows[len(lengths) :])
+        ],
     )
 
 
 def compare_causal(device: str, rounds: int, lengths=tuple(CAUSAL_LENGTHS)) -> list:
     "Fused attention without a mask, under a causal mask as a table, and told `is_causal`, forward and backward."
     torch.manual_seed(0)
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32 # what its flash kernel takes
+    dtype = (
+        torch.bfloat16 if device == "cuda" else torch.float32
+    )  # what its flash kernel takes
     sides = []
     for n in lengths:
         x = torch.randn(1, HEADS, n, HEAD_WIDTH, device=device, dtype=dtype)
-        mask = causal_mask(n, device=device) # made once: in a model all layers share it
-        sides.append((x, {"no mask": fused_attention, "a table": partial(fused_attention, mask=mask), "is_causal": partial(fused_attention, is_causal=True)}))
+        mask = causal_mask(n, device=device)  # made once: in a model all layers share it
+        sides.append(
+            (
+                x,
+                {
+                    "no mask": fused_attention,
+                    "a table": partial(fused_attention, mask=mask),
+                    "is_causal": partial(fused_attention, is_causal=True),
+                },
+            )
+        )
 
     def step(attend, x):
         x = x.detach().requires_grad_()
         attend(x, x, x).sum().backward()
+
     times = [{name: [] for name in ways} for _, ways in sides]
     for number in range(rounds + 1):
         for (x, ways), spent in zip(sides, times):
             for name, attend in ways.items():
                 once = 1000 * seconds(partial(step, attend, x), device)
-                if number: spent[name].append(once)  # the first round warms up
+                if number:
+                    spent[name].append(once)  # the first round warms up
     return [
-        dict(length=x.shape[2], ways={
-            name: dict(milliseconds=rounded(statistics.median(spent[name])), bytes=memory(lambda x, attend=attend: attend(x, x, x), x, True, device))
-            for name, attend in ways.items()
-        })
+        dict(
+            length=x.shape[2],
+            ways={
+                name: dict(
+                    milliseconds=rounded(statistics.median(spent[name])),
+                    bytes=memory(lambda x, attend=attend: attend(x, x, x), x, True, device),
+                )
+                for name, attend in ways.items()
+            },
+        )
         for (x, ways), spent in zip(sides, times)
     ]
 
@@ -127,4 +170,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     results = Results(f"layers_{options.device}", options)
     found = compare(options.device, options.rounds)
-    print("written to", results.save(**found, causal=compare_causal(options.device, options.rounds)))
+    print(
+        "written to",
+        results.save(**found, causal=compare_causal(options.device, options.rounds)),
+    )

@@ -1,4 +1,5 @@
 """Where a result came from, and the file that it is kept in: what all scripts of this folder share."""
+
 import argparse
 import datetime
 import hashlib
@@ -14,23 +15,43 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-MEASURED = "annotated_transformer", "benchmarks" # folders whose Python files a result depends on
+MEASURED = (
+    "annotated_transformer",
+    "benchmarks",
+)  # folders whose Python files a result depends on
 
 
 def arguments(doc: str) -> argparse.ArgumentParser:
     "A parser with the options of every script."
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0], epilog=doc.partition("\n\n")[2], formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc.splitlines()[0],
+        epilog=doc.partition("\n\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results [default: benchmarks/results]")
-    parser.add_argument("--commit", help="the commit of a copy that came without git's history")
-    parser.add_argument("--dirty", action="store_true", help="measure a changed tree all the same; the result says so")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=RESULTS,
+        help="folder for the results [default: benchmarks/results]",
+    )
+    parser.add_argument(
+        "--commit", help="the commit of a copy that came without git's history"
+    )
+    parser.add_argument(
+        "--dirty",
+        action="store_true",
+        help="measure a changed tree all the same; the result says so",
+    )
     return parser
 
 
 def git(*words: str) -> str | None:
     "What git says in this repository; None where there is no git, or no repository."
     try:
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+        return subprocess.run(
+            ["git", *words], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -42,51 +63,80 @@ def commit(said: str | None = None, dirty: bool = False) -> str:
     if head and said and git("rev-parse", "--short=9", said) != head:
         raise SystemExit(f"--commit: got {said}, but the tree is {head}")
     if changed and not dirty:
-        raise SystemExit(f"the tree differs from commit {head}; commit first, or say --dirty:\n{changed}")
+        raise SystemExit(
+            f"the tree differs from commit {head}; commit first, or say --dirty:\n{changed}"
+        )
     if not head and not said and not dirty:
-        raise SystemExit("there is no git repository here; name the commit with --commit, or say --dirty")
+        raise SystemExit(
+            "there is no git repository here; name the commit with --commit, or say --dirty"
+        )
     return (head or said or "unknown") + ("-dirty" if changed else "")
 
 
 def fingerprint(blobs: dict[str, str]) -> str:
     "One short hash of many files, from git's hash of each."
-    return hashlib.sha1("".join(f"{path} {blobs[path]}\n" for path in sorted(blobs)).encode()).hexdigest()[:12]
+    return hashlib.sha1(
+        "".join(f"{path} {blobs[path]}\n" for path in sorted(blobs)).encode()
+    ).hexdigest()[:12]
 
 
 def code() -> str:
     "The fingerprint of the library and these scripts as they are on the disk."
     files = [path for folder in MEASURED for path in (ROOT / folder).rglob("*.py")]
     contents = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
-    return fingerprint({name: hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest() for name, text in contents.items()})
+    return fingerprint(
+        {
+            name: hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest()
+            for name, text in contents.items()
+        }
+    )
 
 
 def code_at(commit: str) -> str | None:
     "The fingerprint of the library and these scripts at a commit; None for an unknown one."
     listed = git("ls-tree", "-r", commit, "--", *MEASURED)
-    if listed is None: return None
+    if listed is None:
+        return None
     entries = [line.partition("\t") for line in listed.splitlines()]
-    return fingerprint({path: meta.split()[2] for meta, _, path in entries if path.endswith(".py")})
+    return fingerprint(
+        {path: meta.split()[2] for meta, _, path in entries if path.endswith(".py")}
+    )
 
 
 def processor() -> str:
     "The processor's name, where the system tells it."
     info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0] if names and names[0] != "unknown" else platform.processor() or platform.machine()
+    names = (
+        [
+            line.split(":")[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        if info.exists()
+        else []
+    )
+    return (
+        names[0]
+        if names and names[0] != "unknown"
+        else platform.processor() or platform.machine()
+    )
 
 
 def driver() -> str:
     "The version of the GPU's driver, or 'unknown'."
     try:
         words = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[0]
+        return subprocess.run(
+            words, capture_output=True, text=True, check=True
+        ).stdout.split()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return "unknown"
 
 
 def device_name(device: str) -> str:
     "The GPU's name, or the processor's with what is used of it."
-    if device == "cuda": return torch.cuda.get_device_name()
+    if device == "cuda":
+        return torch.cuda.get_device_name()
     threads = torch.get_num_threads()
     return f"{processor()}, {os.cpu_count()} cores, {threads} thread{'s' if threads > 1 else ''}"
 
@@ -95,17 +145,24 @@ def origin(device: str, said: str | None = None, dirty: bool = False) -> dict:
     "Device, driver, versions, date, commit, and the fingerprint of the code."
     gpu = dict(driver=driver(), cuda=torch.version.cuda) if device == "cuda" else {}
     return dict(
-        device=device_name(device), **gpu, torch=torch.__version__, python=platform.python_version(),
-        date=datetime.date.today().isoformat(), commit=commit(said, dirty), code=code(),
+        device=device_name(device),
+        **gpu,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        date=datetime.date.today().isoformat(),
+        commit=commit(said, dirty),
+        code=code(),
     )
 
 
 def seconds(work: Callable[[], object], device: str) -> float:
     "Of one call, with all that it leaves the GPU to do."
-    if device == "cuda": torch.cuda.synchronize()
+    if device == "cuda":
+        torch.cuda.synchronize()
     start = time.perf_counter()
     work()
-    if device == "cuda": torch.cuda.synchronize()
+    if device == "cuda":
+        torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
@@ -115,7 +172,8 @@ def product(size: int, device: str, dtype: torch.dtype) -> Callable[[], torch.Te
     return lambda: a @ b
 
 
-def rounded(x: float) -> float: return float(f"{x:.4g}") # to four digits
+def rounded(x: float) -> float:
+    return float(f"{x:.4g}")  # to four digits
 
 
 def write_json(path: Path, content):
@@ -139,9 +197,28 @@ class Results:
 
     def save_seeds(self, runs: list[dict]) -> Path:
         "Runs with a `seed` each; those of other seeds and the same configuration, which the file has from other days or machines, stay. Each says where it comes from."
-        before = json.loads(self.path.read_text()) if self.path.is_file() else dict(origin=None, runs=[])
-        def recipe(run: dict) -> dict: # and the same measurements, since a chapter takes their means
-            return run.get("config", {}) | dict(seed=None, measured=sorted({*run} - {"origin"}))
+        before = (
+            json.loads(self.path.read_text())
+            if self.path.is_file()
+            else dict(origin=None, runs=[])
+        )
+
+        def recipe(
+            run: dict,
+        ) -> dict:  # and the same measurements, since a chapter takes their means
+            return run.get("config", {}) | dict(
+                seed=None, measured=sorted({*run} - {"origin"})
+            )
+
         seeds = {run["seed"] for run in runs}
-        others = [dict(origin=before["origin"]) | run for run in before["runs"] if run["seed"] not in seeds and recipe(run) == recipe(runs[0])]
-        return self.save(runs=sorted([dict(origin=self.origin) | run for run in runs] + others, key=lambda run: run["seed"]))
+        others = [
+            dict(origin=before["origin"]) | run
+            for run in before["runs"]
+            if run["seed"] not in seeds and recipe(run) == recipe(runs[0])
+        ]
+        return self.save(
+            runs=sorted(
+                [dict(origin=self.origin) | run for run in runs] + others,
+                key=lambda run: run["seed"],
+            )
+        )

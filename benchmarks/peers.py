@@ -8,6 +8,7 @@ Besides PyTorch and transformers they are installed for a comparison only:
 
     .venv/bin/python -m pip install --no-deps labml-nn "labml<0.5" labml-helpers x-transformers einops einx frozendict torch-einops-utils loguru
 """
+
 import importlib.metadata
 import importlib.util
 
@@ -15,7 +16,11 @@ import torch
 from torch import nn
 
 from annotated_transformer.masks import causal_mask, to_ignore_mask
-from annotated_transformer.transformer import Transformer, TransformerConfig, build_embeddings
+from annotated_transformer.transformer import (
+    Transformer,
+    TransformerConfig,
+    build_embeddings,
+)
 
 
 class BetweenOurEnds(nn.Module):
@@ -33,15 +38,25 @@ class TorchTransformer(BetweenOurEnds):
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         self.core = nn.Transformer(
-            config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff, config.dropout, batch_first=True,
+            config.d_model,
+            config.n_heads,
+            config.n_layers,
+            config.n_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
             norm_first=config.norm == "pre",
         )
 
     def forward(self, src, tgt):
         pad = src == 0
         hidden = self.core(
-            self.src_embed(src), self.tgt_embed(tgt), tgt_mask=to_ignore_mask(causal_mask(tgt.shape[1], device=tgt.device)),
-            src_key_padding_mask=pad, memory_key_padding_mask=pad, tgt_is_causal=True,
+            self.src_embed(src),
+            self.tgt_embed(tgt),
+            tgt_mask=to_ignore_mask(causal_mask(tgt.shape[1], device=tgt.device)),
+            src_key_padding_mask=pad,
+            memory_key_padding_mask=pad,
+            tgt_is_causal=True,
         )
         return self.output.logits(hidden)
 
@@ -52,17 +67,29 @@ class XTransformer(BetweenOurEnds):
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         from x_transformers import Decoder, Encoder
+
         same = dict(
-            dim=config.d_model, depth=config.n_layers, heads=config.n_heads, attn_dim_head=config.d_model // config.n_heads, attn_flash=True,
-            ff_mult=config.d_ff / config.d_model, ff_custom_activation=nn.ReLU(), pre_norm=config.norm == "pre", attn_dropout=config.dropout,
-            attn_sublayer_dropout=config.dropout, ff_dropout=config.dropout, ff_sublayer_dropout=config.dropout,
+            dim=config.d_model,
+            depth=config.n_layers,
+            heads=config.n_heads,
+            attn_dim_head=config.d_model // config.n_heads,
+            attn_flash=True,
+            ff_mult=config.d_ff / config.d_model,
+            ff_custom_activation=nn.ReLU(),
+            pre_norm=config.norm == "pre",
+            attn_dropout=config.dropout,
+            attn_sublayer_dropout=config.dropout,
+            ff_dropout=config.dropout,
+            ff_sublayer_dropout=config.dropout,
         )
         self.encoder, self.decoder = Encoder(**same), Decoder(cross_attend=True, **same)
 
     def forward(self, src, tgt):
         pad = src != 0
         memory = self.encoder(self.src_embed(src), mask=pad)
-        return self.output.logits(self.decoder(self.tgt_embed(tgt), context=memory, context_mask=pad))
+        return self.output.logits(
+            self.decoder(self.tgt_embed(tgt), context=memory, context_mask=pad)
+        )
 
 
 class LabmlTransformer(BetweenOurEnds):
@@ -74,18 +101,26 @@ class LabmlTransformer(BetweenOurEnds):
         from labml_nn.transformers.feed_forward import FeedForward
         from labml_nn.transformers.models import Decoder, Encoder, TransformerLayer
 
-        def attention(): return MultiHeadAttention(config.n_heads, config.d_model, config.dropout)
+        def attention():
+            return MultiHeadAttention(config.n_heads, config.d_model, config.dropout)
 
         def layer(source):
             return TransformerLayer(
-                d_model=config.d_model, self_attn=attention(), src_attn=source, dropout_prob=config.dropout,
+                d_model=config.d_model,
+                self_attn=attention(),
+                src_attn=source,
+                dropout_prob=config.dropout,
                 feed_forward=FeedForward(config.d_model, config.d_ff, config.dropout),
             )
-        self.encoder, self.decoder = Encoder(layer(None), config.n_layers), Decoder(layer(attention()), config.n_layers)
+
+        self.encoder, self.decoder = (
+            Encoder(layer(None), config.n_layers),
+            Decoder(layer(attention()), config.n_layers),
+        )
 
     def forward(self, src, tgt):
-        pad = (src != 0).T[None] # 1 S B
-        seen = causal_mask(tgt.shape[1], device=tgt.device)[..., None] # T T 1
+        pad = (src != 0).T[None]  # 1 S B
+        seen = causal_mask(tgt.shape[1], device=tgt.device)[..., None]  # T T 1
         memory = self.encoder(self.src_embed(src).transpose(0, 1), pad)
         hidden = self.decoder(self.tgt_embed(tgt).transpose(0, 1), memory, pad, seen)
         return self.output.logits(hidden.transpose(0, 1))
@@ -97,26 +132,41 @@ class Marian(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         from annotated_transformer.interop.huggingface import to_huggingface
+
         self.config, self.model = config, to_huggingface(Transformer(config))
-        for module in self.model.modules(): # a configuration keeps what it was built with
+        for module in self.model.modules():  # a configuration keeps what it was built with
             for name in ("dropout", "attention_dropout", "activation_dropout"):
-                if isinstance(getattr(module, name, None), float): setattr(module, name, config.dropout)
+                if isinstance(getattr(module, name, None), float):
+                    setattr(module, name, config.dropout)
 
     def forward(self, src, tgt):
         return self.model(
-            input_ids=src, attention_mask=(src != 0).long(), decoder_input_ids=tgt, use_cache=False,
+            input_ids=src,
+            attention_mask=(src != 0).long(),
+            decoder_input_ids=tgt,
+            use_cache=False,
         ).logits
 
 
-PEERS = {"torch": TorchTransformer, "transformers": Marian, "x-transformers": XTransformer, "labml-nn": LabmlTransformer}
+PEERS = {
+    "torch": TorchTransformer,
+    "transformers": Marian,
+    "x-transformers": XTransformer,
+    "labml-nn": LabmlTransformer,
+}
 
 
 def peers_here() -> dict:
     "name -> class, of those that are installed."
-    return {name: kind for name, kind in PEERS.items() if importlib.util.find_spec(name.replace("-", "_"))}
+    return {
+        name: kind
+        for name, kind in PEERS.items()
+        if importlib.util.find_spec(name.replace("-", "_"))
+    }
 
 
-def versions() -> dict: return {name: importlib.metadata.version(name) for name in peers_here()}
+def versions() -> dict:
+    return {name: importlib.metadata.version(name) for name in peers_here()}
 
 
 @torch.no_grad()
@@ -126,7 +176,15 @@ def has_right_masks(model: nn.Module, vocab_size: int) -> bool:
     src = torch.tensor([[5, 6, 7, 2, 0, 0]])
     tgt = torch.tensor([[1, 4, 3, 5]])
     logits = model(src, tgt)
-    def same(*inputs, upto=4): return torch.allclose(model(*inputs)[:, :upto], logits[:, :upto], atol=1e-4)
+
+    def same(*inputs, upto=4):
+        return torch.allclose(model(*inputs)[:, :upto], logits[:, :upto], atol=1e-4)
+
     later, longer, other = tgt.clone(), torch.cat([src, src[:, -1:]], 1), src.clone()
     later[0, 3], other[0, 0] = vocab_size - 1, vocab_size - 1
-    return same(src, later, upto=3) and not same(src, later) and same(longer, tgt) and not same(other, tgt)
+    return (
+        same(src, later, upto=3)
+        and not same(src, later)
+        and same(longer, tgt)
+        and not same(other, tgt)
+    )

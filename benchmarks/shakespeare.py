@@ -12,6 +12,7 @@ a CPU (2,000 steps of 12 windows of 64, learned positions), for which its README
 linear, and beta_2 is 0.99 there. With --seconds each setting gets as many steps as fit into them, so that both have the same budget.
 Writes results/shakespeare_DEVICE.json, or results/language_reference_DEVICE.json.
 """
+
 import copy
 import hashlib
 from pathlib import Path
@@ -21,30 +22,62 @@ from machine import Results, arguments, rounded
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, LabelledBatch
-from annotated_transformer.datasets.python_reference import CharTokenizer, random_windows, sliding_windows, split_text
-from annotated_transformer.experiments.experiment import count_parameters
+from annotated_transformer.datasets.python_reference import (
+    CharTokenizer,
+    random_windows,
+    sliding_windows,
+    split_text,
+)
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.models.gpt import GPT
 from annotated_transformer.training import TrainConfig, evaluate, train
 
 OURS = LanguageModelConfig.preset("tiny")
-SETTINGS = {"cpu": {"ours": (OURS, {}), "nanoGPT's": (OURS.replace(positions="learned", batch_size=12, steps=2000, lr=1e-3), dict(max_len=64))}}
+SETTINGS = {
+    "cpu": {
+        "ours": (OURS, {}),
+        "nanoGPT's": (
+            OURS.replace(positions="learned", batch_size=12, steps=2000, lr=1e-3),
+            dict(max_len=64),
+        ),
+    }
+}
 # six layers of width 384 and windows of 256, as in nanoGPT's run on a GPU
-LARGE = dict(d_model=384, d_ff=1536, n_heads=6, n_layers=6, max_len=256, dropout=0.2, attention_dropout=0.2)
-SETTINGS["cuda"] = {"ours": (OURS.replace(batch_size=64, steps=2000, lr=1e-3), LARGE),
-                    "nanoGPT's": (OURS.replace(positions="learned", batch_size=64, steps=5000, lr=1e-3), LARGE)}
+LARGE = dict(
+    d_model=384,
+    d_ff=1536,
+    n_heads=6,
+    n_layers=6,
+    max_len=256,
+    dropout=0.2,
+    attention_dropout=0.2,
+)
+SETTINGS["cuda"] = {
+    "ours": (OURS.replace(batch_size=64, steps=2000, lr=1e-3), LARGE),
+    "nanoGPT's": (
+        OURS.replace(positions="learned", batch_size=64, steps=5000, lr=1e-3),
+        LARGE,
+    ),
+}
 
 
-def consecutive_windows(ids: list, length: int, special: SpecialTokens, rows: int = 64) -> list:
+def consecutive_windows(
+    ids: list, length: int, special: SpecialTokens, rows: int = 64
+) -> list:
     "One after the other, without overlap: what nanoGPT draws at random."
     starts = range(0, len(ids) - length, length)
-    windows = torch.tensor([ids[start:start + length + 1] for start in starts])
-    return [LabelledBatch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id) for part in windows.split(rows)]
+    windows = torch.tensor([ids[start : start + length + 1] for start in starts])
+    return [
+        LabelledBatch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id)
+        for part in windows.split(rows)
+    ]
 
 
 def divide(text: str | None) -> tuple[list[str], list[str]]:
     "Documents for training, and those for validation."
-    if text is None: return split_text(OURS.topics())
+    if text is None:
+        return split_text(OURS.topics())
     cut = int(0.9 * len(text))
     return [text[:cut]], [text[cut:]]
 
@@ -53,26 +86,56 @@ def steps_within(seconds: float, model: GPT, batches, config: TrainConfig) -> in
     "How many steps fit into so many seconds, judged by forty of them on a copy, after ten that do not count."
     model = copy.deepcopy(model)
     train(model, batches, config.replace(steps=10), progress=False)
-    return max(1, int(seconds / train(model, batches, config.replace(steps=40), progress=False).seconds * 40))
+    return max(
+        1,
+        int(
+            seconds
+            / train(model, batches, config.replace(steps=40), progress=False).seconds
+            * 40
+        ),
+    )
 
 
-def run(text: str | None, config: LanguageModelConfig, changes: dict, device: str, seconds: float | None = None) -> dict:
+def run(
+    text: str | None,
+    config: LanguageModelConfig,
+    changes: dict,
+    device: str,
+    seconds: float | None = None,
+) -> dict:
     "Train once, and measure in both ways."
     parts = divide(text)
     tokenizer = CharTokenizer.of([document for part in parts for document in part])
-    training, held_out = ([[*tokenizer.encode(document), EOS] for document in part] for part in parts)
+    training, held_out = (
+        [[*tokenizer.encode(document), EOS] for document in part] for part in parts
+    )
     in_a_row = [id for document in held_out for id in document]
     torch.manual_seed(config.seed)
     model = GPT(config.gpt(len(tokenizer)).replace(**changes)).to(device)
     special, length = SpecialTokens.of(model), model.config.max_len
-    def batches(): return random_windows(training, length, config.batch_size, config.seed, special)
-    if seconds: config = config.replace(steps=steps_within(seconds, model, batches(), config.training()))
+
+    def batches():
+        return random_windows(training, length, config.batch_size, config.seed, special)
+
+    if seconds:
+        config = config.replace(
+            steps=steps_within(seconds, model, batches(), config.training())
+        )
     history = train(model, batches(), config.training(), progress=False)
     return dict(
-        loss=rounded(evaluate(model, consecutive_windows(in_a_row[:-1], length, special))["loss"]),
-        loss_overlapping=rounded(evaluate(model, sliding_windows(held_out, length, special=special))["loss"]),
-        seed=config.seed, steps=history.steps, train_seconds=rounded(history.seconds), tokens_per_second=round(history.n_tokens / history.seconds),
-        parameters=count_parameters(model), config=config.to_dict() | dict(text="Shakespeare" if text else ""), model=model.config.to_dict(),
+        loss=rounded(
+            evaluate(model, consecutive_windows(in_a_row[:-1], length, special))["loss"]
+        ),
+        loss_overlapping=rounded(
+            evaluate(model, sliding_windows(held_out, length, special=special))["loss"]
+        ),
+        seed=config.seed,
+        steps=history.steps,
+        train_seconds=rounded(history.seconds),
+        tokens_per_second=round(history.n_tokens / history.seconds),
+        parameters=count_parameters(model),
+        config=config.to_dict() | dict(text="Shakespeare" if text else ""),
+        model=model.config.to_dict(),
     )
 
 
@@ -84,16 +147,48 @@ def main(options):
     about = dict(characters=len(whole), sha256=hashlib.sha256(whole.encode()).hexdigest())
     for name, (config, changes) in SETTINGS[options.device].items():
         for seed in map(int, options.seeds.split(",")):
-            runs.append(dict(settings=name, **run(text, config.replace(seed=seed, steps=options.steps or config.steps), changes, options.device, options.seconds)))
-            print({key: runs[-1][key] for key in ("settings", "seed", "loss", "loss_overlapping", "steps", "train_seconds")}, flush=True)
+            runs.append(
+                dict(
+                    settings=name,
+                    **run(
+                        text,
+                        config.replace(seed=seed, steps=options.steps or config.steps),
+                        changes,
+                        options.device,
+                        options.seconds,
+                    ),
+                )
+            )
+            print(
+                {
+                    key: runs[-1][key]
+                    for key in (
+                        "settings",
+                        "seed",
+                        "loss",
+                        "loss_overlapping",
+                        "steps",
+                        "train_seconds",
+                    )
+                },
+                flush=True,
+            )
             path = results.save(text=about, runs=runs)
     print("written to", path)
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--text", help="the file, UTF-8; without it, Python's language reference")
+    parser.add_argument(
+        "--text", help="the file, UTF-8; without it, Python's language reference"
+    )
     parser.add_argument("--seeds", default="0,1,2", help="separated by commas")
-    parser.add_argument("--steps", type=int, default=0, help="of each run; 0: those of its settings")
-    parser.add_argument("--seconds", type=float, help="of training for each run, in place of a number of steps")
+    parser.add_argument(
+        "--steps", type=int, default=0, help="of each run; 0: those of its settings"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help="of training for each run, in place of a number of steps",
+    )
     main(parser.parse_args())

@@ -17,11 +17,15 @@ from torch.nn import functional as F
 from annotated_transformer.masks import causal_mask
 from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
 from annotated_transformer.multi_head_attention import attend
-from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.speed.tiled_attention import peak_bytes
 
 LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
 TRAINED = dict(n_heads=8, n_kv_heads=2, d_k=64)
-SIZES = [dict(n_heads=32, n_kv_heads=8, d_k=128), dict(n_heads=32, n_kv_heads=1, d_k=128), dict(n_heads=14, n_kv_heads=2, d_k=64)]
+SIZES = [
+    dict(n_heads=32, n_kv_heads=8, d_k=128),
+    dict(n_heads=32, n_kv_heads=1, d_k=128),
+    dict(n_heads=14, n_kv_heads=2, d_k=64),
+]
 
 
 def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
@@ -30,8 +34,13 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
     own = torch.randn(2, 1, n_heads, n_keys, d_k)
     shared = torch.randn(2, 1, n_kv_heads, n_keys, d_k)
 
-    def repeated(): return attend(query, *(repeat_heads(x, n_heads) for x in shared))[0]
-    def folded(): return attend(fold_heads(query, None, n_kv_heads)[0], *shared)[0].reshape(query.shape)
+    def repeated():
+        return attend(query, *(repeat_heads(x, n_heads) for x in shared))[0]
+
+    def folded():
+        return attend(fold_heads(query, None, n_kv_heads)[0], *shared)[0].reshape(
+            query.shape
+        )
 
     assert torch.allclose(repeated(), folded(), atol=1e-5)
     return dict(own=lambda: attend(query, *own)[0], repeated=repeated, folded=folded)
@@ -40,19 +49,28 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
 def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: int) -> dict:
     "name -> attention forward and backward, of a whole causal text"
     query = torch.randn(batch, n_heads, length, d_k, requires_grad=True)
-    key, value = (torch.randn(batch, n_kv_heads, length, d_k, requires_grad=True) for _ in range(2))
+    key, value = (
+        torch.randn(batch, n_kv_heads, length, d_k, requires_grad=True) for _ in range(2)
+    )
     mask = causal_mask(length)
 
-    def repeated(): return attend(query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True)[0]
+    def repeated():
+        return attend(
+            query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True
+        )[0]
 
     def folded():
         rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
         return attend(rows, key, value, mask_of_rows)[0].reshape(query.shape)
 
-    def enable_gqa(): return F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+    def enable_gqa():
+        return F.scaled_dot_product_attention(
+            query, key, value, is_causal=True, enable_gqa=True
+        )
 
     ways = dict(repeated=repeated, folded=folded, enable_gqa=enable_gqa)
-    for way in ways.values(): assert torch.allclose(way(), repeated(), atol=1e-5)
+    for way in ways.values():
+        assert torch.allclose(way(), repeated(), atol=1e-5)
     return {name: lambda way=way: way().sum().backward() for name, way in ways.items()}
 
 
@@ -62,27 +80,46 @@ def compare(steps: dict, n_rounds: int, times_each: int = 10) -> dict:
     for _ in range(n_rounds + 2):
         for name, step in steps.items():
             start = time.perf_counter()
-            for _ in range(times_each): step()
+            for _ in range(times_each):
+                step()
             times[name].append((time.perf_counter() - start) * 1000 / times_each)
-    return {name: median(found[2:]) for name, found in times.items()}  # the first two warm up
+    return {
+        name: median(found[2:]) for name, found in times.items()
+    }  # the first two warm up
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--keys", type=int, default=2048, help="tokens that the new one attends to")
+    parser.add_argument(
+        "--keys", type=int, default=2048, help="tokens that the new one attends to"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     results, found = Results("shared_heads_cpu", options), []
     for sizes in SIZES:
-        with torch.inference_mode(): ms = compare(ways(**sizes, n_keys=options.keys), options.rounds)
-        found.append(dict(sizes, milliseconds=ms, **{name: ms[name] / ms["own"] for name in ("repeated", "folded")}))
+        with torch.inference_mode():
+            ms = compare(ways(**sizes, n_keys=options.keys), options.rounds)
+        found.append(
+            dict(
+                sizes,
+                milliseconds=ms,
+                **{name: ms[name] / ms["own"] for name in ("repeated", "folded")},
+            )
+        )
         print(found[-1], flush=True)
     trained = []
     for batch, length in LENGTHS:
         steps = training_ways(batch, length, **TRAINED)
-        trained.append(dict(batch=batch, length=length, **TRAINED, milliseconds=compare(steps, options.rounds, 2),
-                            bytes={name: peak_bytes(step) for name, step in steps.items()}))
+        trained.append(
+            dict(
+                batch=batch,
+                length=length,
+                **TRAINED,
+                milliseconds=compare(steps, options.rounds, 2),
+                bytes={name: peak_bytes(step) for name, step in steps.items()},
+            )
+        )
         print(trained[-1], flush=True)
     print("written to", results.save(sizes=found, training=trained))

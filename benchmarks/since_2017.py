@@ -16,15 +16,25 @@ from torch import nn
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer, deduplicate, load_python_reference, random_windows, sliding_windows, split_text)
-from annotated_transformer.experiments.experiment import count_parameters
+    CharTokenizer,
+    deduplicate,
+    load_python_reference,
+    random_windows,
+    sliding_windows,
+    split_text,
+)
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.layers import FeedForward, LayerNorm
 from annotated_transformer.loss import sequence_loss
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.mixture_of_experts import balanced_loss
-from annotated_transformer.models.modern_layers import GroupedQueryAttention, RMSNorm, SwiGLU
+from annotated_transformer.models.modern_layers import (
+    GroupedQueryAttention,
+    RMSNorm,
+    SwiGLU,
+)
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training import evaluate, train
 from annotated_transformer.transformer import init_weights
@@ -35,30 +45,60 @@ SPECIAL = SpecialTokens(pad_id=PAD, bos_id=EOS, eos_id=EOS)
 def exchange(model: nn.Module, kind: type, build) -> nn.Module:
     "Put another module in the place of each of one kind."
     for name, module in list(model.named_modules()):
-        if type(module) is kind: model.set_submodule(name, build(module))
+        if type(module) is kind:
+            model.set_submodule(name, build(module))
     return init_weights(model)
 
 
 def gpt(vocab_size: int, positions: str) -> GPT:
-    return GPT(GPTConfig.preset("tiny", vocab_size=vocab_size, positions=positions, pad_id=PAD, bos_id=EOS, eos_id=EOS))
+    return GPT(
+        GPTConfig.preset(
+            "tiny",
+            vocab_size=vocab_size,
+            positions=positions,
+            pad_id=PAD,
+            bos_id=EOS,
+            eos_id=EOS,
+        )
+    )
 
 
-def with_rms_norm(model: GPT) -> GPT: return exchange(model, LayerNorm, lambda old: RMSNorm(len(old.weight), old.eps))
+def with_rms_norm(model: GPT) -> GPT:
+    return exchange(model, LayerNorm, lambda old: RMSNorm(len(old.weight), old.eps))
 
 
 def with_swiglu(model: GPT) -> GPT:
     "Two thirds of the width: as many parameters in three matrices as there were in two."
-    return exchange(model, FeedForward, lambda old: SwiGLU(old.linear1.in_features, 2 * old.linear1.out_features // 3 + 1))
+    return exchange(
+        model,
+        FeedForward,
+        lambda old: SwiGLU(old.linear1.in_features, 2 * old.linear1.out_features // 3 + 1),
+    )
 
 
 def with_shared_heads(model: GPT, n_kv_heads: int) -> GPT:
     "Heads that share keys and values; the biases go, too."
-    return exchange(model, MultiHeadAttention, lambda old: GroupedQueryAttention(
-        old.out_proj.out_features, old.qkv_proj.n_heads, n_kv_heads, rotary=old.rotary))
+    return exchange(
+        model,
+        MultiHeadAttention,
+        lambda old: GroupedQueryAttention(
+            old.out_proj.out_features, old.qkv_proj.n_heads, n_kv_heads, rotary=old.rotary
+        ),
+    )
 
 
 def llama(vocab_size: int, n_kv_heads: int, **options) -> Llama:
-    return Llama(LlamaConfig.preset("tiny", vocab_size=vocab_size, n_kv_heads=n_kv_heads, pad_id=PAD, bos_id=EOS, eos_id=EOS, **options))
+    return Llama(
+        LlamaConfig.preset(
+            "tiny",
+            vocab_size=vocab_size,
+            n_kv_heads=n_kv_heads,
+            pad_id=PAD,
+            bos_id=EOS,
+            eos_id=EOS,
+            **options,
+        )
+    )
 
 
 LAYERS = {  # name -> a function of the size of the vocabulary
@@ -71,7 +111,9 @@ LAYERS = {  # name -> a function of the size of the vocabulary
     "2 heads of keys, QK-norm (Qwen 3)": lambda v: llama(v, 2, qk_norm=True),
 }
 EXPERTS = {  # beside the Llama above, whose feed-forward networks are 342 wide
-    "8 experts of width 171, 2 for each token": lambda v: llama(v, 2, d_ff=171, n_experts=8),
+    "8 experts of width 171, 2 for each token": lambda v: llama(
+        v, 2, d_ff=171, n_experts=8
+    ),
     "one network of width 1,368": lambda v: llama(v, 2, d_ff=8 * 171),
 }
 GROUPS = {"since_2017": LAYERS, "mixture_of_experts": EXPERTS}
@@ -92,7 +134,9 @@ if __name__ == "__main__":
     results, runs = Results(f"{options.group}_{options.device}", options), []
     training, held_out = split_text(deduplicate(load_python_reference()))
     tokenizer = CharTokenizer.of(training)
-    documents, tests = ([[*tokenizer.encode(text), EOS] for text in part] for part in (training, held_out))
+    documents, tests = (
+        [[*tokenizer.encode(text), EOS] for text in part] for part in (training, held_out)
+    )
     for seed in map(int, options.seeds.split(",")):
         config = LanguageModelConfig(steps=options.steps, seed=seed)
         for name, build in GROUPS[options.group].items():
@@ -101,11 +145,24 @@ if __name__ == "__main__":
             length = model.config.max_len
             windows = random_windows(documents, length, config.batch_size, seed, SPECIAL)
             start = time.perf_counter()
-            loss_fn = balanced_loss if getattr(model.config, "n_experts", 0) else sequence_loss
+            loss_fn = (
+                balanced_loss if getattr(model.config, "n_experts", 0) else sequence_loss
+            )
             train(model, windows, config.training(), progress=False, loss_fn=loss_fn)
             seconds = time.perf_counter() - start
             loss = evaluate(model, sliding_windows(tests, length, special=SPECIAL))["loss"]
-            runs.append(dict(variant=name, seed=seed, loss=loss, parameters=count_parameters(model), cache_bytes=bytes_per_token(model),
-                             train_seconds=round(seconds, 1), steps=config.steps, batch_size=config.batch_size, length=length))
+            runs.append(
+                dict(
+                    variant=name,
+                    seed=seed,
+                    loss=loss,
+                    parameters=count_parameters(model),
+                    cache_bytes=bytes_per_token(model),
+                    train_seconds=round(seconds, 1),
+                    steps=config.steps,
+                    batch_size=config.batch_size,
+                    length=length,
+                )
+            )
             print(runs[-1], flush=True)
     print("written to", results.save(runs=runs))

@@ -6,6 +6,7 @@ All sides that are installed (see peers.py) take turns in one process, on the sa
 biases in its projections here, and dropout in all the places where `nn.Transformer` has it; what still differs is in peers.py. A ratio is the
 other's time over ours, round by round, and the median of these: above 1, ours is faster. On a CPU a large product of matrices takes turns with them: what share of its rate a step reaches.
 """
+
 import copy
 import statistics
 from functools import partial
@@ -20,18 +21,22 @@ from annotated_transformer.attention import reference_attention
 from annotated_transformer.data import Batch, batch_pairs
 from annotated_transformer.datasets.synthetic import synthetic_pairs
 from annotated_transformer.optimizer import build_optimizer
-from annotated_transformer.experiments.experiment import count_parameters
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.loss import sequence_loss
 from annotated_transformer.multi_head_attention import MultiHeadAttention
-from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.speed.tiled_attention import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
-SIZES = {"tiny": (10, 5, 12, 128, 1024), "base": (997, 32, 64, 16, 512), "big": (997, 32, 64, 8, 256)}
-SEED = 0 # of the weights and dropout
-PRODUCT = 2048 # size of the matrices that a CPU multiplies in its turn; a GPU's rate is measured by itself, in stages.py
-WARM_UP = 3 # steps of each side that are not counted
+SIZES = {
+    "tiny": (10, 5, 12, 128, 1024),
+    "base": (997, 32, 64, 16, 512),
+    "big": (997, 32, 64, 8, 256),
+}
+SEED = 0  # of the weights and dropout
+PRODUCT = 2048  # size of the matrices that a CPU multiplies in its turn; a GPU's rate is measured by itself, in stages.py
+WARM_UP = 3  # steps of each side that are not counted
 
 
 class Side:
@@ -42,13 +47,26 @@ class Side:
         self.model = torch.compile(model) if compiled else model
 
     def step(self, batch: Batch, device: str):
-        self.times.append(seconds(lambda: train_step(self.model, [batch], self.optimizer, TrainConfig()), device))
+        self.times.append(
+            seconds(
+                lambda: train_step(self.model, [batch], self.optimizer, TrainConfig()),
+                device,
+            )
+        )
 
     def memory(self, batch: Batch) -> float | None:
         "The most MB that a step holds at one time beyond weights and Adam's averages; None where nobody can count it."
-        def step(): train_step(self.model, [batch], self.optimizer, TrainConfig())
+
+        def step():
+            train_step(self.model, [batch], self.optimizer, TrainConfig())
+
         self.optimizer.zero_grad(set_to_none=True)
-        if not batch.src.is_cuda: return None if hasattr(self.model, "_orig_mod") else rounded(peak_bytes(step) / 1e6)
+        if not batch.src.is_cuda:
+            return (
+                None
+                if hasattr(self.model, "_orig_mod")
+                else rounded(peak_bytes(step) / 1e6)
+            )
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         step()
@@ -58,49 +76,99 @@ class Side:
 def step_flops(model: nn.Module, batch: Batch) -> int:
     "Floating-point operations of the matrix products in one forward and backward pass."
     model = copy.deepcopy(model)
-    for module in model.modules(): # by the formula: fused kernels are not counted everywhere
-        if isinstance(module, MultiHeadAttention): module.attention_fn = reference_attention
+    for (
+        module
+    ) in model.modules():  # by the formula: fused kernels are not counted everywhere
+        if isinstance(module, MultiHeadAttention):
+            module.attention_fn = reference_attention
     counter = FlopCounterMode(display=False)
-    with counter: sequence_loss(model, batch).backward()
+    with counter:
+        sequence_loss(model, batch).backward()
     return counter.get_total_flops()
 
 
-def compare(size: str, dropout: float, device: str, rounds: int, compiled: bool = False, n_rows: int | None = None, vocab_size: int | None = None) -> dict:
+def compare(
+    size: str,
+    dropout: float,
+    device: str,
+    rounds: int,
+    compiled: bool = False,
+    n_rows: int | None = None,
+    vocab_size: int | None = None,
+) -> dict:
     "Median step times of all sides, measured in turns."
     n_symbols, shortest, longest, *usual = SIZES[size]
     n_symbols = vocab_size - 3 if vocab_size else n_symbols
     n_rows = n_rows or usual[device == "cuda"]
     torch.manual_seed(SEED)
-    same = dict(attention_bias=True, dropout=dropout, attention_dropout=dropout, hidden_dropout=dropout)
+    same = dict(
+        attention_bias=True,
+        dropout=dropout,
+        attention_dropout=dropout,
+        hidden_dropout=dropout,
+    )
     config = TransformerConfig.preset(size, vocab_size=3 + n_symbols, **same)
-    batch = next(batch_pairs(synthetic_pairs("copy", n_symbols, shortest, longest), n_rows)).to(device)
-    makers = {"ours": partial(Transformer, config)} | {name: partial(kind, config) for name, kind in peers_here().items()}
+    batch = next(
+        batch_pairs(synthetic_pairs("copy", n_symbols, shortest, longest), n_rows)
+    ).to(device)
+    makers = {"ours": partial(Transformer, config)} | {
+        name: partial(kind, config) for name, kind in peers_here().items()
+    }
     for name, make in makers.items():
-        if not has_right_masks(make(), config.vocab_size): raise SystemExit(f"{name} does not mask as it should")
+        if not has_right_masks(make(), config.vocab_size):
+            raise SystemExit(f"{name} does not mask as it should")
     sides = {name: Side(make().to(device).train()) for name, make in makers.items()}
-    if compiled: sides |= {f"{name} compiled": Side(makers[name]().to(device).train(), True) for name in ("ours", "torch")}
+    if compiled:
+        sides |= {
+            f"{name} compiled": Side(makers[name]().to(device).train(), True)
+            for name in ("ours", "torch")
+        }
     at_best = product(PRODUCT, device, torch.float32) if device == "cpu" else None
     products = []
     for turn in range(WARM_UP + rounds):
-        if at_best: products.append(seconds(at_best, device))
-        for name in sorted(sides, reverse=turn % 2 == 0): # the order alternates, so that nobody always goes first
+        if at_best:
+            products.append(seconds(at_best, device))
+        for name in sorted(
+            sides, reverse=turn % 2 == 0
+        ):  # the order alternates, so that nobody always goes first
             sides[name].step(batch, device)
     times = {name: side.times[WARM_UP:] for name, side in sides.items()}
     median = {name: statistics.median(each) for name, each in times.items()}
-    pairs = {theirs: "ours compiled" if "compiled" in theirs else "ours" for theirs in sides if not theirs.startswith("ours")}
-    by_round = {theirs: [b / a for a, b in zip(times[mine], times[theirs])] for theirs, mine in pairs.items()}
+    pairs = {
+        theirs: "ours compiled" if "compiled" in theirs else "ours"
+        for theirs in sides
+        if not theirs.startswith("ours")
+    }
+    by_round = {
+        theirs: [b / a for a, b in zip(times[mine], times[theirs])]
+        for theirs, mine in pairs.items()
+    }
     flops = step_flops(sides["ours"].model, batch)
     rate = 2 * PRODUCT**3 / statistics.median(products) if at_best else None
     return dict(
-        size=size, dropout=dropout, vocab_size=config.vocab_size, seed=SEED, batch=list(batch.src.shape), tokens=batch.n_tokens, rounds=rounds,
+        size=size,
+        dropout=dropout,
+        vocab_size=config.vocab_size,
+        seed=SEED,
+        batch=list(batch.src.shape),
+        tokens=batch.n_tokens,
+        rounds=rounds,
         parameters={name: count_parameters(side.model) for name, side in sides.items()},
         flops=flops,
         milliseconds={name: rounded(1000 * each) for name, each in median.items()},
-        share_of_product=rate and {name: rounded(flops / each / rate) for name, each in median.items()},
-        tokens_per_second={name: round(batch.n_tokens / each) for name, each in median.items()},
+        share_of_product=rate
+        and {name: rounded(flops / each / rate) for name, each in median.items()},
+        tokens_per_second={
+            name: round(batch.n_tokens / each) for name, each in median.items()
+        },
         step_memory_mb={name: side.memory(batch) for name, side in sides.items()},
-        ratios={theirs: rounded(statistics.median(each)) for theirs, each in by_round.items()},
-        ratio_quartiles={theirs: [rounded(q) for q in statistics.quantiles(each, n=4)] for theirs, each in by_round.items()},
+        ratios={
+            theirs: rounded(statistics.median(each)) for theirs, each in by_round.items()
+        },
+        ratio_quartiles={
+            theirs: [rounded(q) for q in statistics.quantiles(each, n=4)]
+            for theirs, each in by_round.items()
+        },
     )
 
 
@@ -112,15 +180,28 @@ def main(options):
             rows.append(row)
             print(f"{size}, dropout {dropout}")
             for name, ms in row["milliseconds"].items():
-                beside = f"   ours is {row['ratios'][name]:.2f} times as fast (quartiles {row['ratio_quartiles'][name]})" if name in row["ratios"] else ""
-                print(f"  {name:20}{ms:9.1f} ms{row['tokens_per_second'][name]:9,} tokens/s{row['step_memory_mb'][name] or 0:9,.0f} MB{beside}", flush=True)
+                beside = (
+                    f"   ours is {row['ratios'][name]:.2f} times as fast (quartiles {row['ratio_quartiles'][name]})"
+                    if name in row["ratios"]
+                    else ""
+                )
+                print(
+                    f"  {name:20}{ms:9.1f} ms{row['tokens_per_second'][name]:9,} tokens/s{row['step_memory_mb'][name] or 0:9,.0f} MB{beside}",
+                    flush=True,
+                )
             path = results.save(versions=versions(), rows=rows)
     print("written to", path)
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--sizes", default="tiny,base", help="of tiny, base, big; separated by commas")
-    parser.add_argument("--rounds", type=int, default=15, help="measured steps of each side")
-    parser.add_argument("--compile", action="store_true", help="measure both sides compiled as well")
+    parser.add_argument(
+        "--sizes", default="tiny,base", help="of tiny, base, big; separated by commas"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="measured steps of each side"
+    )
+    parser.add_argument(
+        "--compile", action="store_true", help="measure both sides compiled as well"
+    )
     main(parser.parse_args())

@@ -15,39 +15,69 @@ import random
 
 from machine import ROOT, Results, arguments
 
-from annotated_transformer.experiments.experiment import run_and_save
+from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, Translator, plot, run_translation)
+    TranslationConfig,
+    Translator,
+    plot,
+    run_translation,
+)
 from annotated_transformer.metrics import score_every_way, score_groups, score_translations
 
 
-def words(text: str) -> list[str]: return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
+def words(text: str) -> list[str]:
+    return text.lower().replace("-", " ").replace(",", " ").replace(".", " ").split()
 
 
 def by_length(source: str) -> str:
     "Up to so many words, a name that sorts."
     n_words = len(words(source))
-    return next(f"up to {limit:2} words" for limit in (7, 10, 13, 16, 99) if n_words <= limit)
+    return next(
+        f"up to {limit:2} words" for limit in (7, 10, 13, 16, 99) if n_words <= limit
+    )
 
 
 def summary(result) -> dict:
     "What is kept of a run."
     config, examples, predictions = result.config, result.examples, result.predictions
     chosen = sorted(random.Random(0).sample(range(len(examples)), 10))
-    history = {name: result.history.column(f"eval_{name}")[1] for name in ("loss", "bleu", "exact_match")}
-    samples = [dict(source=examples[i][0], target=examples[i][1], prediction=predictions[i]) for i in chosen]
+    history = {
+        name: result.history.column(f"eval_{name}")[1]
+        for name in ("loss", "bleu", "exact_match")
+    }
+    samples = [
+        dict(source=examples[i][0], target=examples[i][1], prediction=predictions[i])
+        for i in chosen
+    ]
     text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
     known = {word for source, _ in text.train for word in words(source)}
     of_words = {True: "all words known", False: "a word that training never had"}
-    search = dict(beam_size=config.beam_size, length_penalty=config.length_penalty, early_stopping=True)
-    early = Translator(result.model, result.tokenizer).translate([source for source, _ in examples], **search)
+    search = dict(
+        beam_size=config.beam_size,
+        length_penalty=config.length_penalty,
+        early_stopping=True,
+    )
+    early = Translator(result.model, result.tokenizer).translate(
+        [source for source, _ in examples], **search
+    )
     return dict(
-        result.metrics, history=history, samples=samples,
-        stopped_early=score_translations(early, [target for _, target in examples], config.target),
-        every_way=score_every_way(predictions, [target for _, target in examples], result.tokenizer, config.target),
+        result.metrics,
+        history=history,
+        samples=samples,
+        stopped_early=score_translations(
+            early, [target for _, target in examples], config.target
+        ),
+        every_way=score_every_way(
+            predictions, [target for _, target in examples], result.tokenizer, config.target
+        ),
         by_length=score_groups(examples, predictions, by_length, config.target),
-        by_words=score_groups(examples, predictions, lambda source: of_words[known.issuperset(words(source))], config.target),
+        by_words=score_groups(
+            examples,
+            predictions,
+            lambda source: of_words[known.issuperset(words(source))],
+            config.target,
+        ),
     )
 
 
@@ -58,31 +88,96 @@ if __name__ == "__main__":
     parser.add_argument("--target", default="de")
     parser.add_argument("--data-dir", help="a local copy of the corpus")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--epochs", type=int, help="at the most; without it, those of the preset")
-    parser.add_argument("--lowercase", action="store_true", help="all text in lower case, as older work has it")
-    parser.add_argument("--whitespace-as-suffix", action="store_true", help="a blank ends each word, and begins none")
-    parser.add_argument("--pre-norm", action="store_true", help="norms before the sub-layers")
-    parser.add_argument("--bpe-dropout", type=float, default=0.0, help="probability that a merge is passed over in training")
-    parser.add_argument("--r-drop", type=float, default=0.0, help="weight of the disagreement between two passes with other dropout")
-    parser.add_argument("--schedule", choices=["linear", "inverse_sqrt"], help="of the rate; without it, that of the preset")
-    parser.add_argument("--max-tokens", type=int, help="of a batch; without it, those of the preset")
-    parser.add_argument("--untied", action="store_true", help="matrices of their own for source, target and output")
+    parser.add_argument(
+        "--epochs", type=int, help="at the most; without it, those of the preset"
+    )
+    parser.add_argument(
+        "--lowercase",
+        action="store_true",
+        help="all text in lower case, as older work has it",
+    )
+    parser.add_argument(
+        "--whitespace-as-suffix",
+        action="store_true",
+        help="a blank ends each word, and begins none",
+    )
+    parser.add_argument(
+        "--pre-norm", action="store_true", help="norms before the sub-layers"
+    )
+    parser.add_argument(
+        "--bpe-dropout",
+        type=float,
+        default=0.0,
+        help="probability that a merge is passed over in training",
+    )
+    parser.add_argument(
+        "--r-drop",
+        type=float,
+        default=0.0,
+        help="weight of the disagreement between two passes with other dropout",
+    )
+    parser.add_argument(
+        "--schedule",
+        choices=["linear", "inverse_sqrt"],
+        help="of the rate; without it, that of the preset",
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, help="of a batch; without it, those of the preset"
+    )
+    parser.add_argument(
+        "--untied",
+        action="store_true",
+        help="matrices of their own for source, target and output",
+    )
     options = parser.parse_args()
-    kind = "_lower" * options.lowercase + "_suffix" * options.whitespace_as_suffix + "_pre-norm" * options.pre_norm + "_bpe-dropout" * bool(options.bpe_dropout) + "_r-drop" * bool(options.r_drop) + "_untied" * options.untied
+    kind = (
+        "_lower" * options.lowercase
+        + "_suffix" * options.whitespace_as_suffix
+        + "_pre-norm" * options.pre_norm
+        + "_bpe-dropout" * bool(options.bpe_dropout)
+        + "_r-drop" * bool(options.r_drop)
+        + "_untied" * options.untied
+    )
     name = f"translation_{options.corpus}_{options.source}-{options.target}{kind}_{options.device}"
     results, runs = Results(name, options), []
-    changes = dict(epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens)
+    changes = dict(
+        epochs=options.epochs, schedule=options.schedule, max_tokens=options.max_tokens
+    )
     changes = {name: value for name, value in changes.items() if value is not None} | dict(
-        norm="pre" if options.pre_norm else "post", whitespace_as_suffix=options.whitespace_as_suffix, bpe_dropout=options.bpe_dropout, r_drop=options.r_drop)
+        norm="pre" if options.pre_norm else "post",
+        whitespace_as_suffix=options.whitespace_as_suffix,
+        bpe_dropout=options.bpe_dropout,
+        r_drop=options.r_drop,
+    )
     for seed in map(int, options.seeds.split(",")):
         config = TranslationConfig.preset(
-            options.corpus, source=options.source, target=options.target, lowercase=options.lowercase, tie_weights=not options.untied,
-            data_dir=options.data_dir, seed=seed, **changes)
+            options.corpus,
+            source=options.source,
+            target=options.target,
+            lowercase=options.lowercase,
+            tie_weights=not options.untied,
+            data_dir=options.data_dir,
+            seed=seed,
+            **changes,
+        )
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
-        result = run_and_save(run_translation, config, folder, plot, resume=True, overwrite=True, device=options.device, progress=None)
+        result = run_and_save(
+            run_translation,
+            config,
+            folder,
+            plot,
+            resume=True,
+            overwrite=True,
+            device=options.device,
+            progress=None,
+        )
         runs.append(summary(result))
         runs[-1]["config"].pop("data_dir")  # a path of one machine
         print(f"seed {seed}: {result.summary}", flush=True)
         for step, scores in runs[-1]["steps_of_search"].items():
-            print(f"  {step:24}", {k: v for k, v in scores.items() if "signature" not in k}, flush=True)
+            print(
+                f"  {step:24}",
+                {k: v for k, v in scores.items() if "signature" not in k},
+                flush=True,
+            )
         print("written to", results.save_seeds(runs), flush=True)

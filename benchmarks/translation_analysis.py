@@ -28,29 +28,59 @@ from annotated_transformer.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
-CAPTIONS = {"en": "A man in a red hat is reading his newspaper.", "de": "Zwei Frauen sitzen vor ihrem Haus."}
+CAPTIONS = {
+    "en": "A man in a red hat is reading his newspaper.",
+    "de": "Zwei Frauen sitzen vor ihrem Haus.",
+}
 PENALTIES = (0.0, 0.6, 1.0, 1.5, 2.0)
 RUNNING = {"en": RUNNING_PAIR[0], "de": RUNNING_PAIR[1]}
 # "ihr" is hers after the first of each pair, and theirs after the second
-ONE_OR_MORE = [("Eine Frau sitzt", "Zwei Frauen sitzen"), ("Ein Mädchen sitzt", "Zwei Mädchen sitzen"), ("Eine Dame sitzt", "Zwei Damen sitzen"),
-               ("Eine Frau steht", "Drei Frauen stehen"), ("Ein Mädchen steht", "Drei Kinder stehen"), ("Eine Frau wartet", "Zwei Männer warten")]
-THEN = ["vor ihrem Haus.", "auf ihrem Boot.", "mit ihrem Hund auf der Straße.", "in ihrem Auto.", "neben ihren Fahrrädern.", "auf ihrem Bett."]
+ONE_OR_MORE = [
+    ("Eine Frau sitzt", "Zwei Frauen sitzen"),
+    ("Ein Mädchen sitzt", "Zwei Mädchen sitzen"),
+    ("Eine Dame sitzt", "Zwei Damen sitzen"),
+    ("Eine Frau steht", "Drei Frauen stehen"),
+    ("Ein Mädchen steht", "Drei Kinder stehen"),
+    ("Eine Frau wartet", "Zwei Männer warten"),
+]
+THEN = [
+    "vor ihrem Haus.",
+    "auf ihrem Boot.",
+    "mit ihrem Hund auf der Straße.",
+    "in ihrem Auto.",
+    "neben ihren Fahrrädern.",
+    "auf ihrem Bett.",
+]
 
 
 def score(translations: list, references: list) -> dict:
     "sacreBLEU with its parts, and an interval by drawing the sentences again, 1,000 times."
     bleu = sacrebleu.BLEU()
     found = bleu.corpus_score(translations, [references], n_bootstrap=1000)
-    mean, half = found._mean, found._ci  # what sacrebleu prints as the mean and what stands after the plus-minus sign
+    mean, half = (
+        found._mean,
+        found._ci,
+    )  # what sacrebleu prints as the mean and what stands after the plus-minus sign
     return dict(
-        bleu=found.score, interval=[mean - half, mean + half], shares=found.precisions, brevity_penalty=found.bp,
-        words_written=found.sys_len, words_of_references=found.ref_len, signature=str(bleu.get_signature()))
+        bleu=found.score,
+        interval=[mean - half, mean + half],
+        shares=found.precisions,
+        brevity_penalty=found.bp,
+        words_written=found.sys_len,
+        words_of_references=found.ref_len,
+        signature=str(bleu.get_signature()),
+    )
 
 
 def encoder_weights(translator: Translator, source: str) -> tuple[list, torch.Tensor]:
     "The tokens of a sentence with its end, and layers x heads x tokens x tokens of the encoder's weights."
     ids, tokenizer = translator.tokenizer.encode(source), translator.tokenizer
-    maps = trace_attention(translator.model, ids, [translator.model.config.eos_id], lambda id: tokenizer.words([id])[0])
+    maps = trace_attention(
+        translator.model,
+        ids,
+        [translator.model.config.eos_id],
+        lambda id: tokenizer.words([id])[0],
+    )
     return maps.keys["encoder self"], maps.weights["encoder self"].double()
 
 
@@ -68,7 +98,8 @@ def meant(tokens: list) -> tuple[int, int] | None:
     "Where the first such pronoun stands, and the only person before it that it can mean."
     tokens = [*map(blank_before, tokens)]
     for i, token in enumerate(tokens):
-        if token not in PERSONS: continue
+        if token not in PERSONS:
+            continue
         found = [j for j in range(i) if tokens[j] in PERSONS[token]]
         return (i, found[0]) if len(found) == 1 else None
     return None
@@ -81,8 +112,14 @@ def places(translator: Translator, sources: list) -> dict:
         _, weights = encoder_weights(translator, source)
         weights = weights[:, :, :-1]
         n_tokens += weights.shape[2]
-        here = dict(before=at_distance(weights, 1), itself=at_distance(weights, 0), after=at_distance(weights, -1), end=weights[..., -1])
-        for name, values in here.items(): sums[name] = sums.get(name, 0) + values.sum(-1)
+        here = dict(
+            before=at_distance(weights, 1),
+            itself=at_distance(weights, 0),
+            after=at_distance(weights, -1),
+            end=weights[..., -1],
+        )
+        for name, values in here.items():
+            sums[name] = sums.get(name, 0) + values.sum(-1)
     return {name: rounded_lists(total / n_tokens) for name, total in sums.items()}
 
 
@@ -91,9 +128,10 @@ def pronouns(translator: Translator, sources: list) -> dict:
     on_person, elsewhere = [], []
     for source in sources:
         tokens, weights = encoder_weights(translator, source)
-        if not (pair := meant(tokens)): continue
+        if not (pair := meant(tokens)):
+            continue
         i, j = pair
-        same = at_distance(weights, i - j) # row k of it is token k + (i - j)
+        same = at_distance(weights, i - j)  # row k of it is token k + (i - j)
         on_person.append(same[..., j])
         elsewhere.append((same.sum(-1) - same[..., j]) / max(1, same.shape[-1] - 1))
     mean = lambda tensors: rounded_lists(torch.stack(tensors).mean(0))
@@ -106,9 +144,19 @@ def decided(translator: Translator, sources: list) -> dict:
     for source in sources:
         for part, weights in translator.trace(source, beam_size=1).weights.items():
             largest, where = weights.max(-1)
-            same = torch.nn.functional.one_hot(where, weights.shape[-1]).double().mean(-2).amax(-1)
-            found.setdefault(part, []).append(torch.stack([largest.double().mean(-1), same]))
-    return {part: dict(zip(("largest", "same"), rounded_lists(torch.stack(each).mean(0)))) for part, each in found.items()}
+            same = (
+                torch.nn.functional.one_hot(where, weights.shape[-1])
+                .double()
+                .mean(-2)
+                .amax(-1)
+            )
+            found.setdefault(part, []).append(
+                torch.stack([largest.double().mean(-1), same])
+            )
+    return {
+        part: dict(zip(("largest", "same"), rounded_lists(torch.stack(each).mean(0))))
+        for part, each in found.items()
+    }
 
 
 def penalties(translator: Translator, parts: dict, language: str) -> list:
@@ -119,8 +167,13 @@ def penalties(translator: Translator, parts: dict, language: str) -> list:
         for part, pairs in parts.items():
             sources, references = map(list, zip(*pairs))
             written = translator.translate(sources, length_penalty=penalty)
-            row[part] = dict(bleu_tokenized=score_translations(written, references, language)["bleu_tokenized"],
-                             length=sum(len(text.split()) for text in written) / sum(len(text.split()) for text in references))
+            row[part] = dict(
+                bleu_tokenized=score_translations(written, references, language)[
+                    "bleu_tokenized"
+                ],
+                length=sum(len(text.split()) for text in written)
+                / sum(len(text.split()) for text in references),
+            )
         print(row, flush=True)
         rows.append(row)
     return rows
@@ -131,66 +184,136 @@ def her_or_their(translator: Translator) -> dict:
     "For sentences in pairs: the log-odds of their against her, when beginning, source and pronoun are those of one (0) or of more (1)."
     model, tokenizer, odds, right = translator.model, translator.tokenizer, {}, [0, 0]
     her, their = (tokenizer.encode(f"of {word} house")[1] for word in ("her", "their"))
-    def before_pronoun(text): # the tokens after which it is due, whichever side of a word has the blank
+
+    def before_pronoun(
+        text,
+    ):  # the tokens after which it is due, whichever side of a word has the blank
         ids = tokenizer.encode(f"{text} her house")
-        return ids[:len(ids) - 1 - ids[::-1].index(her)]
+        return ids[: len(ids) - 1 - ids[::-1].index(her)]
+
     for pair, rest in product(ONE_OR_MORE, THEN):
         sources = [f"{start} {rest}" for start in pair]
         written = translator.translate(sources)
-        right = [n + (f" {word} " in text) for n, word, text in zip(right, ("her", "their"), written)]
+        right = [
+            n + (f" {word} " in text)
+            for n, word, text in zip(right, ("her", "their"), written)
+        ]
         # what it has written itself, up to the pronoun
         begun = [re.split(r" (?:her|their|his|its)\b", text)[0] for text in written]
-        read = [model.encode(torch.tensor([[*tokenizer.encode(source), model.config.eos_id]])) for source in sources]
-        at = [next(i for i, token in enumerate(tokenizer.words(tokenizer.encode(source))) if blank_before(token).startswith("▁ihr")) for source in sources]
+        read = [
+            model.encode(torch.tensor([[*tokenizer.encode(source), model.config.eos_id]]))
+            for source in sources
+        ]
+        at = [
+            next(
+                i
+                for i, token in enumerate(tokenizer.words(tokenizer.encode(source)))
+                if blank_before(token).startswith("▁ihr")
+            )
+            for source in sources
+        ]
         for beginning, source, pronoun in product((0, 1), repeat=3):
             memory, mask = read[source][0].clone(), read[source][1]
             memory[0, at[source]] = read[pronoun][0][0, at[pronoun]]
             ids = torch.tensor([[model.config.bos_id, *before_pronoun(begun[beginning])]])
             logits = model.logits(model.decode(ids, memory, mask)[0, -1])
-            odds.setdefault((beginning, source, pronoun), []).append((logits[their] - logits[her]).item())
-    rows = [dict(beginning=b, source=s, pronoun=p, log_odds=sum(found) / len(found), their=sum(x > 0 for x in found)) for (b, s, p), found in odds.items()]
+            odds.setdefault((beginning, source, pronoun), []).append(
+                (logits[their] - logits[her]).item()
+            )
+    rows = [
+        dict(
+            beginning=b,
+            source=s,
+            pronoun=p,
+            log_odds=sum(found) / len(found),
+            their=sum(x > 0 for x in found),
+        )
+        for (b, s, p), found in odds.items()
+    ]
     return dict(pairs=len(ONE_OR_MORE) * len(THEN), right=right, rows=rows)
 
 
 def rounded_lists(tensor: torch.Tensor) -> list:
     "Nested lists of numbers with three digits after the point."
-    return json.loads(json.dumps(tensor.tolist()), parse_float=lambda digits: round(float(digits), 3))
+    return json.loads(
+        json.dumps(tensor.tolist()), parse_float=lambda digits: round(float(digits), 3)
+    )
 
 
 def looked_at(translator: Translator, sentence: str, parts: list) -> dict:
     "A sentence, its translation, and where parts of the model look meanwhile."
     maps = translator.trace(sentence)
     weights = {part: rounded_lists(maps.weights[part].double()) for part in parts}
-    queries, keys = ({part: labels[part] for part in parts} for labels in (maps.queries, maps.keys))
-    return dict(sentence=sentence, translation=translator.translate([sentence])[0], weights=weights, queries=queries, keys=keys)
+    queries, keys = (
+        {part: labels[part] for part in parts} for labels in (maps.queries, maps.keys)
+    )
+    return dict(
+        sentence=sentence,
+        translation=translator.translate([sentence])[0],
+        weights=weights,
+        queries=queries,
+        keys=keys,
+    )
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="the folder of a finished run of translation.py")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        required=True,
+        help="the folder of a finished run of translation.py",
+    )
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="de")
     parser.add_argument("--data-dir", help="a local copy of the corpus")
-    parser.add_argument("--lowercase", action="store_true", help="the model reads and writes in lower case")
+    parser.add_argument(
+        "--lowercase", action="store_true", help="the model reads and writes in lower case"
+    )
     parser.add_argument("--name", help="of the model, where there are several")
     options = parser.parse_args()
     kind = "_lower" * options.lowercase + (f"_{options.name}" if options.name else "")
-    results = Results(f"translation_analysis_multi30k_{options.source}-{options.target}{kind}_{options.device}", options)
+    results = Results(
+        f"translation_analysis_multi30k_{options.source}-{options.target}{kind}_{options.device}",
+        options,
+    )
     translator = Translator.load(options.model, options.device)
     told = json.loads((options.model / "metrics.json").read_text())["config"]
     text = open_parallel_text("multi30k", options.data_dir, options.source, options.target)
-    if options.lowercase: text = text.lowercased()
+    if options.lowercase:
+        text = text.lowercased()
     sources, references = map(list, zip(*text.test))
-    batches = batch_by_tokens(translator.tokenizer.encode_pairs(text.train), told["max_tokens"])
+    batches = batch_by_tokens(
+        translator.tokenizer.encode_pairs(text.train), told["max_tokens"]
+    )
     found = dict(
-        padding=padding_fraction(batches), score=score(translator.translate(sources), references),
-        places=places(translator, sources), decided=decided(translator, sources[:200]),
-        penalties=penalties(translator, dict(validation=text.validation, test=text.test), options.target))
-    found |= dict(pronouns=pronouns(translator, sources)) if options.source == "en" else dict(her_or_their=her_or_their(translator))
+        padding=padding_fraction(batches),
+        score=score(translator.translate(sources), references),
+        places=places(translator, sources),
+        decided=decided(translator, sources[:200]),
+        penalties=penalties(
+            translator, dict(validation=text.validation, test=text.test), options.target
+        ),
+    )
+    found |= (
+        dict(pronouns=pronouns(translator, sources))
+        if options.source == "en"
+        else dict(her_or_their=her_or_their(translator))
+    )
     print(found["score"], found["padding"], found.get("her_or_their", ""), sep="\n")
-    tables = found["places"] | {f"his, her: {name}": table for name, table in found.get("pronouns", {}).items() if name != "n"}
+    tables = found["places"] | {
+        f"his, her: {name}": table
+        for name, table in found.get("pronouns", {}).items()
+        if name != "n"
+    }
     for name, table in tables.items():
         print(name, *("  ".join(f"{x:.3f}" for x in layer) for layer in table), sep="\n  ")
-    looks = [looked_at(translator, CAPTIONS[options.source], ["encoder self", "decoder self", "decoder cross"]),
-             looked_at(translator, RUNNING[options.source], ["decoder cross"])]
+    looks = [
+        looked_at(
+            translator,
+            CAPTIONS[options.source],
+            ["encoder self", "decoder self", "decoder cross"],
+        ),
+        looked_at(translator, RUNNING[options.source], ["decoder cross"]),
+    ]
     print("written to", results.save(**found, looks=looks))

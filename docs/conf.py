@@ -1,14 +1,18 @@
 """The site's settings. The pages are the notebooks of `nbs/` themselves; `book.py` beside this file says how they are read.
 
-    sphinx-build -W --keep-going -q -b html -c docs nbs docs/_build/html
+sphinx-build -W --keep-going -q -b html -c docs nbs docs/_build/html
 """
+
 import configparser
 import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(DOCS), str(ROOT)]  # for the extensions beside this file, and for the drawings of the library
+sys.path[:0] = [
+    str(DOCS),
+    str(ROOT),
+]  # for the extensions beside this file, and for the drawings of the library
 
 _settings = configparser.ConfigParser(delimiters=["="])
 _settings.read(ROOT / "settings.ini", encoding="utf-8")
@@ -20,11 +24,19 @@ copyright = settings["copyright"]
 
 extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "book", "drawings"]
 exclude_patterns = ["**.ipynb_checkpoints", ".*"]
-nb_execution_mode = "off"  # outputs are committed with the notebooks, and the tests run them
+nb_execution_mode = (
+    "off"  # outputs are committed with the notebooks, and the tests run them
+)
 nb_ipywidgets_js = {}  # progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 myst_heading_anchors = 3  # a link to a section is spelt as on GitHub
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline", "attrs_block"]
+myst_enable_extensions = [
+    "dollarmath",
+    "amsmath",
+    "colon_fence",
+    "attrs_inline",
+    "attrs_block",
+]
 suppress_warnings = ["myst.header"]  # a README or a chapter may go from H1 to H3
 
 # What book.py needs to know.
@@ -39,12 +51,16 @@ mathjax3_config = {"options": {"enableMenu": False}}
 html_theme = "sphinx_book_theme"
 html_baseurl = f"{settings['doc_host']}{settings['doc_baseurl']}/"
 html_static_path = ["_static"]
-html_favicon = "_static/icon.svg"  # without one, browsers ask for /favicon.ico and log an error
+html_favicon = (
+    "_static/icon.svg"  # without one, browsers ask for /favicon.ico and log an error
+)
 html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_domain_indices = False  # one index of names is enough
 html_show_sphinx = False
-html_context = {"default_mode": "auto"}  # light or dark, as the reader's system says; the theme complains if nothing is said
+html_context = {
+    "default_mode": "auto"
+}  # light or dark, as the reader's system says; the theme complains if nothing is said
 html_theme_options = {
     "repository_url": settings["git_url"],
     "repository_branch": settings["branch"],

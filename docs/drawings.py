@@ -1,8 +1,9 @@
 """SVG drawings on the site: inside the page, so that they follow its switch for light and dark; and 'you are here'.
 
-A drawing of `annotated_transformer.diagrams` brings its dark colours in a style sheet that asks the reader's system. Inside a
+A drawing of `annotated_transformer.figures.diagrams` brings its dark colours in a style sheet that asks the reader's system. Inside a
 page they belong to the switch of the page instead. Neither needs torch.
 """
+
 import html
 import re
 import zlib
@@ -11,16 +12,22 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from annotated_transformer import diagrams
-from annotated_transformer import svg as elements
+from annotated_transformer.figures import diagrams
+from annotated_transformer.figures import svg as elements
 
 # number of a chapter -> the parts of the architecture that it is about, and what they are called there
 HERE = {
     "01": (["memory", "cross attention"], "attention from one sequence to the other"),
     "02": (["attention"], "attention"),
-    "03": (["masked attention", "inputs"], "masks, of padding in the inputs and of later tokens"),
+    "03": (
+        ["masked attention", "inputs"],
+        "masks, of padding in the inputs and of later tokens",
+    ),
     "04": (["attention"], "attention with several heads"),
-    "05": (["norm", "residual", "feed forward"], "norms, residual connections, feed-forward networks"),
+    "05": (
+        ["norm", "residual", "feed forward"],
+        "norms, residual connections, feed-forward networks",
+    ),
     "06": (["embedding", "output"], "embeddings, and the output that reads them backwards"),
     "07": (["positions"], "positions"),
     "10": (["inputs"], "what goes in"),
@@ -38,34 +45,47 @@ def by_switch(svg: str) -> str:
     def rules(found):
         return "".join(f'html[data-theme="dark"] {rule}\n' for rule in found[1].split("\n"))
 
-    return re.sub(r"@media \(prefers-color-scheme: dark\) \{\n(.*?)\n\}\n", rules, svg, flags=re.S)
+    return re.sub(
+        r"@media \(prefers-color-scheme: dark\) \{\n(.*?)\n\}\n", rules, svg, flags=re.S
+    )
 
 
 def told(svg: str, words: str) -> str:
     "The drawing, with these words for those who cannot see it. Without a title, which the browser would show over it."
     svg = re.sub(r"<title>.*?</title>\n", "", svg)
-    return re.sub(r'aria-label="[^"]*"', lambda _: f'aria-label="{html.escape(words)}"', svg, count=1)
+    return re.sub(
+        r'aria-label="[^"]*"', lambda _: f'aria-label="{html.escape(words)}"', svg, count=1
+    )
 
 
 def shrinkable(svg: str) -> str:
     "The drawing as wide as there is room, as long as its words can be read."
-    drawn, letters = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1]), re.findall(r'font-size="([\d.]+)"', svg)
+    drawn, letters = (
+        float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1]),
+        re.findall(r'font-size="([\d.]+)"', svg),
+    )
     least = drawn * SMALLEST / min(map(float, letters)) if letters else 0
-    return svg.replace("<svg ", f'<svg style="max-width: 100%; min-width: {least:.0f}px; height: auto" ', 1)
+    return svg.replace(
+        "<svg ", f'<svg style="max-width: 100%; min-width: {least:.0f}px; height: auto" ', 1
+    )
 
 
 class InlineDrawings(SphinxPostTransform):
     "Pictures that are drawings become part of the page."
+
     default_priority = 5  # before Sphinx copies pictures
     formats = ("html",)
 
     def run(self, **kwargs):
         for image in list(self.document.findall(nodes.image)):
             path = Path(self.env.srcdir) / image["uri"].lstrip("/")
-            if path.suffix != ".svg" or not path.exists(): continue
+            if path.suffix != ".svg" or not path.exists():
+                continue
             svg = path.read_text(encoding="utf-8")
-            if 'class="diagram"' not in svg: continue
-            if alt := image.get("alt"): svg = told(svg, alt)
+            if 'class="diagram"' not in svg:
+                continue
+            if alt := image.get("alt"):
+                svg = told(svg, alt)
             drawn = f'<div class="drawing">{by_switch(shrinkable(svg))}</div>'
             image.replace_self(nodes.raw("", drawn, format="html"))
 
@@ -74,15 +94,27 @@ def you_are_here(app, doctree):
     "A small architecture under the title, with the part that the chapter is about."
     parts, words = HERE.get(app.env.docname[:2], ([], ""))
     title = next(doctree.findall(nodes.title), None)
-    if not parts or title is None: return
-    svg = by_switch(told(diagrams.architecture(parts, labels=False).svg, f"You are here: {words}"))
+    if not parts or title is None:
+        return
+    svg = by_switch(
+        told(diagrams.architecture(parts, labels=False).svg, f"You are here: {words}")
+    )
     aside = f'<div class="here">{svg}<p aria-hidden="true">You are here: {words}</p></div>'
     title.parent.insert(title.parent.index(title) + 1, nodes.raw("", aside, format="html"))
 
 
 def setup(app):
     app.add_post_transform(InlineDrawings)
-    app.connect("doctree-read", you_are_here, priority=950)  # after book.py has found the promise under the title
+    app.connect(
+        "doctree-read", you_are_here, priority=950
+    )  # after book.py has found the promise under the title
     # a change of this file, or of the drawings, makes every page out of date
-    made_of = b"".join(Path(path).read_bytes() for path in (__file__, diagrams.__file__, elements.__file__))
-    return dict(version="1", env_version=zlib.crc32(made_of), parallel_read_safe=True, parallel_write_safe=True)
+    made_of = b"".join(
+        Path(path).read_bytes() for path in (__file__, diagrams.__file__, elements.__file__)
+    )
+    return dict(
+        version="1",
+        env_version=zlib.crc32(made_of),
+        parallel_read_safe=True,
+        parallel_write_safe=True,
+    )

@@ -4,6 +4,7 @@ The file is one of the npm package `mathjax`, 2 MB, Apache-2.0. It is fetched at
 repository holds only what its authors wrote; the checksum makes the result the same everywhere. sphinx-build calls this too,
 and the tests fetch what they need in the same way.
 """
+
 import hashlib
 import shutil
 import subprocess
@@ -21,27 +22,43 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def fetch(target: Path = TARGET, package=PACKAGE, member=MEMBER, sha256=SHA256, need="The site's math needs MathJax") -> bool:
+def fetch(
+    target: Path = TARGET,
+    package=PACKAGE,
+    member=MEMBER,
+    sha256=SHA256,
+    need="The site's math needs MathJax",
+) -> bool:
     "Fetch one file of an npm package unless it is there, whole. True if something was fetched; RuntimeError says what to do otherwise."
     if target.exists() and digest(target.read_bytes()) == sha256:
         return False
     npm = shutil.which("npm")
     by_hand = f"or put {member.removeprefix('package/')} of the npm package {package} at {target} yourself"
     if npm is None:
-        raise RuntimeError(f"{need}, and npm, which fetches it, is not on the PATH. Install Node.js, {by_hand}.")
+        raise RuntimeError(
+            f"{need}, and npm, which fetches it, is not on the PATH. Install Node.js, {by_hand}."
+        )
     with tempfile.TemporaryDirectory() as folder:
-        pack = subprocess.run([npm, "pack", package, "--silent"], cwd=folder, capture_output=True, text=True)
+        pack = subprocess.run(
+            [npm, "pack", package, "--silent"], cwd=folder, capture_output=True, text=True
+        )
         archives = list(Path(folder).glob("*.tgz"))
         if pack.returncode or not archives:
-            raise RuntimeError(f"`npm pack {package}` failed; see to its network, {by_hand}. It said:\n{pack.stderr.strip()}")
+            raise RuntimeError(
+                f"`npm pack {package}` failed; see to its network, {by_hand}. It said:\n{pack.stderr.strip()}"
+            )
         with tarfile.open(archives[0]) as archive:
             content = archive.extractfile(member).read()
     if digest(content) != sha256:
-        raise RuntimeError(f"{member} of {package} has the checksum {digest(content)}, expected {sha256}: it is not kept.")
+        raise RuntimeError(
+            f"{member} of {package} has the checksum {digest(content)}, expected {sha256}: it is not kept."
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     part.write_bytes(content)
-    part.replace(target)  # at once, so that a killed run leaves no half file under the final name
+    part.replace(
+        target
+    )  # at once, so that a killed run leaves no half file under the final name
     return True
 
 

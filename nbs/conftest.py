@@ -44,11 +44,19 @@ class Notebook(pytest.Item):
                 process.join()
                 raise NotebookFailed(f"{self.nodeid} had not ended after {LIMIT} seconds")
             if process.exitcode:
-                words = said.read_text(encoding="utf-8", errors="replace").strip() if said.exists() else ""
+                words = (
+                    said.read_text(encoding="utf-8", errors="replace").strip()
+                    if said.exists()
+                    else ""
+                )
                 raise NotebookFailed(words or f"the process ended with {process.exitcode}")
 
     def repr_failure(self, excinfo, style=None):
-        return str(excinfo.value) if excinfo.errisinstance(NotebookFailed) else super().repr_failure(excinfo, style)
+        return (
+            str(excinfo.value)
+            if excinfo.errisinstance(NotebookFailed)
+            else super().repr_failure(excinfo, style)
+        )
 
     def reportinfo(self):
         return self.path, None, f"notebook {self.path.stem}"
@@ -66,7 +74,9 @@ def processes():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # torch._dynamo is what the first optimizer of a process imports, in two seconds
-    context.set_forkserver_preload(["run_notebook", "torch", "torch._dynamo", "matplotlib.pyplot"])
+    context.set_forkserver_preload(
+        ["run_notebook", "torch", "torch._dynamo", "matplotlib.pyplot"]
+    )
     return context
 
 

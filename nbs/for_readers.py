@@ -32,7 +32,14 @@ def with_colab(cells: list) -> list:
     "The cells with Colab's directly after the title, and nowhere else."
     rest = [cell for cell in cells if cell.get("id") != "colab"]
     lines = COLAB.splitlines(keepends=True)
-    cell = dict(cell_type="code", execution_count=None, id="colab", metadata={}, outputs=[], source=lines)
+    cell = dict(
+        cell_type="code",
+        execution_count=None,
+        id="colab",
+        metadata={},
+        outputs=[],
+        source=lines,
+    )
     return [rest[0], cell, *rest[1:]]
 
 
@@ -66,7 +73,9 @@ def linked(text: str, folder: str = "") -> str:
             return match[0]
         if not more:
             return link(f"{word} {first}", first)
-        return f"{word} {link(first, first)}" + re.sub(r"\d+", lambda number: link(number[0], number[0]), more)
+        return f"{word} {link(first, first)}" + re.sub(
+            r"\d+", lambda number: link(number[0], number[0]), more
+        )
 
     return re.sub(f"({APART})|{MENTION}", replace, text, flags=re.M | re.S)
 
@@ -81,7 +90,9 @@ def prepare(path: Path, tasks) -> bool:
                 cell["source"] = linked("".join(cell["source"])).splitlines(keepends=True)
     if "colab" in tasks:
         notebook["cells"] = with_colab(notebook["cells"])
-    after = json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"  # as nbdev_clean writes it
+    after = (
+        json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    )  # as nbdev_clean writes it
     if after != before:
         path.write_text(after, encoding="utf-8")
     return after != before
@@ -89,7 +100,9 @@ def prepare(path: Path, tasks) -> bool:
 
 if __name__ == "__main__":
     tasks = {"colab", "links"} & set(sys.argv[1:]) or {"colab", "links"}
-    paths = [Path(word) for word in sys.argv[1:] if word not in ("colab", "links")] or sorted(NBS.glob("[0-9]*.ipynb"))
+    paths = [
+        Path(word) for word in sys.argv[1:] if word not in ("colab", "links")
+    ] or sorted(NBS.glob("[0-9]*.ipynb"))
     for path in paths:
         if prepare(path, tasks):
             print(f"changed: {path}")

@@ -22,7 +22,9 @@ MARKER = re.compile(r"^`?(<{7}|={7}|>{7})( |`|$)", re.M)
 
 def git(*words: str) -> str:
     "What git answers."
-    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *words], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def install():
@@ -32,15 +34,21 @@ def install():
     try:
         os.chdir(git("rev-parse", "--show-toplevel").removesuffix("\n"))
     except (OSError, subprocess.CalledProcessError):
-        raise SystemExit("make hooks needs git and a clone: this folder is not one, and nothing was installed")
+        raise SystemExit(
+            "make hooks needs git and a clone: this folder is not one, and nothing was installed"
+        )
     # Without the environment, or on a commit older than this file, git merges notebooks as it merges other text.
     driver = f"if [ -x {python} ] && [ -f nbs/git_hooks.py ]; then {python} nbs/git_hooks.py merge %O %A %B %P; else git merge-file %A %O %B; fi"
     git("config", "--local", "merge.nbdev-merge.name", "merge notebooks by cells")
     git("config", "--local", "merge.nbdev-merge.driver", driver)
     git("config", "--local", "notebooks.python", str(tools / "python"))
-    done = subprocess.run([sys.executable, "-m", "pre_commit", "install", "--allow-missing-config"])
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "install", "--allow-missing-config"]
+    )
     if done.returncode:
-        raise SystemExit("pre-commit could not install its hook (see above); the merge driver is installed")
+        raise SystemExit(
+            "pre-commit could not install its hook (see above); the merge driver is installed"
+        )
 
 
 def faults(path: Path) -> str:
@@ -52,7 +60,11 @@ def faults(path: Path) -> str:
         if MARKER.search(text):
             return f"holds conflict markers: {shlex.quote(str(Path(sys.executable).parent / 'nbdev_fix'))} {path} turns them into cells"
         return "is not a notebook: it cannot be read as JSON with cells"
-    if any(MARKER.search("".join(cell["source"])) for cell in cells if cell["cell_type"] == "markdown"):
+    if any(
+        MARKER.search("".join(cell["source"]))
+        for cell in cells
+        if cell["cell_type"] == "markdown"
+    ):
         return "holds cells in conflict: keep one side of each, and delete the cells with <<<<<<<, ======= and >>>>>>>"
     return ""
 
@@ -67,7 +79,9 @@ def clean(*paths: str) -> int:
         if not fault:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("error", UserWarning)  # all that nbdev_clean does about a failure is warn
+                    warnings.simplefilter(
+                        "error", UserWarning
+                    )  # all that nbdev_clean does about a failure is warn
                     nbdev_clean.__wrapped__(fname=str(path))
             except UserWarning as warning:
                 fault = f"cannot be cleaned: {warning.__context__ or warning}"
@@ -85,7 +99,9 @@ def export() -> int:
     from nbdev.doclinks import nbdev_export
 
     nbdev_export.__wrapped__(path=None, procs=None)
-    new = git("ls-files", "--others", "--exclude-standard", "--", str(get_config().lib_path)).splitlines()
+    new = git(
+        "ls-files", "--others", "--exclude-standard", "--", str(get_config().lib_path)
+    ).splitlines()
     for path in new:
         print(f"{path} was exported and is not in git: git add {path}")
     return int(bool(new))
@@ -99,7 +115,21 @@ def merge(base: str, ours: str, theirs: str, name: str) -> int:
     """
     from nbdev.merge import nbdev_fix
 
-    done = subprocess.run(["git", "merge-file", "-L", "HEAD", "-L", "BASE", "-L", "THEIRS", ours, base, theirs])
+    done = subprocess.run(
+        [
+            "git",
+            "merge-file",
+            "-L",
+            "HEAD",
+            "-L",
+            "BASE",
+            "-L",
+            "THEIRS",
+            ours,
+            base,
+            theirs,
+        ]
+    )
     if not 0 <= done.returncode < 128:
         return done.returncode
     try:
@@ -108,7 +138,10 @@ def merge(base: str, ours: str, theirs: str, name: str) -> int:
         json.loads(Path(ours).read_text(encoding="utf-8"))
         return 0
     except Exception as error:  # what git made of it stays, and is a conflict
-        print(f"{name}: cannot be merged by cells ({type(error).__name__}: {error})", file=sys.stderr)
+        print(
+            f"{name}: cannot be merged by cells ({type(error).__name__}: {error})",
+            file=sys.stderr,
+        )
         return 1
 
 

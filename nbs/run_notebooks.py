@@ -4,6 +4,7 @@ Cells marked `#| eval: false` and cells with one of settings.ini's `tst_flags` a
 unless their flag is named in `--flags`: what a slow or GPU cell once printed stays until somebody runs it again.
 A notebook keeps the fingerprint of the code that its outputs come from, and the tests compare it with the code that is there.
 """
+
 import argparse
 import configparser
 import hashlib
@@ -28,18 +29,24 @@ def skipped_flags(wanted: set) -> set:
 
 def is_skipped(source: str, skip: set) -> bool:
     "Whether a cell's directives say that it is left alone."
-    return any(d == "eval: false" or d in skip for d in re.findall(r"^#\|\s*(.+?)\s*$", source, re.M))
+    return any(
+        d == "eval: false" or d in skip
+        for d in re.findall(r"^#\|\s*(.+?)\s*$", source, re.M)
+    )
 
 
 def fingerprint(cells) -> str:
     "Of the code that an ordinary run executes."
-    sources = ["".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"]
+    sources = [
+        "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
+    ]
     run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
     return hashlib.sha256("\n\n".join(run).encode()).hexdigest()[:16]
 
 
 class Client(NotebookClient):
     "An nbclient that honours nbdev's directives."
+
     skip: set = set()
 
     async def async_execute_cell(self, cell, cell_index, **kwargs):
@@ -54,7 +61,13 @@ def run(path: Path, skip: set):
     "Execute one notebook in a kernel of its own and write it back."
     notebook = nbformat.read(path, 4)
     notebook.metadata.pop("widgets", None)  # of progress bars that an earlier run showed
-    client = Client(notebook, kernel_name="python3", timeout=None, coalesce_streams=True, resources=dict(metadata=dict(path=str(path.parent))))
+    client = Client(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        coalesce_streams=True,
+        resources=dict(metadata=dict(path=str(path.parent))),
+    )
     client.skip = skip
     client.execute()
     notebook.metadata["executed"] = fingerprint(notebook.cells)
@@ -63,12 +76,21 @@ def run(path: Path, skip: set):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all chapters, in order")
-    parser.add_argument("--flags", default="", help="run cells with these flags too, such as slow,cuda")
+    parser.add_argument(
+        "notebooks", nargs="*", type=Path, help="default: all chapters, in order"
+    )
+    parser.add_argument(
+        "--flags", default="", help="run cells with these flags too, such as slow,cuda"
+    )
     options = parser.parse_args()
     skip = skipped_flags(set(options.flags.split(",")))
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # of the kernels: a thread that waits must not take the others' core
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "passive"
+    )  # of the kernels: a thread that waits must not take the others' core
     for path in options.notebooks or sorted(NBS.glob("[0-9]*.ipynb")):
         start = time.perf_counter()
         run(path, skip)
-        print(f"{path}: {time.perf_counter() - start:.1f} s, {path.stat().st_size:,} bytes", flush=True)
+        print(
+            f"{path}: {time.perf_counter() - start:.1f} s, {path.stat().st_size:,} bytes",
+            flush=True,
+        )

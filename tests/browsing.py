@@ -9,15 +9,36 @@ import pytest
 
 def open_browser(profile):
     "A Chromium that keeps its own files in the folder `profile`; the test is skipped where there is none."
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     driver = shutil.which("chromedriver")
-    if not (chromium and driver): pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the browser is driven by selenium: pip install selenium")
+    if not (chromium and driver):
+        pytest.skip(
+            "no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)"
+        )
+    webdriver = pytest.importorskip(
+        "selenium.webdriver",
+        reason="the browser is driven by selenium: pip install selenium",
+    )
     from selenium.webdriver.chrome.service import Service
+
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
-                     "disable-component-update", "disable-sync", "no-first-run", "window-size=1400,1000", f"user-data-dir={profile}"):
+    for argument in (
+        "headless=new",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-dev-shm-usage",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "no-first-run",
+        "window-size=1400,1000",
+        f"user-data-dir={profile}",
+    ):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(driver))
@@ -35,7 +56,8 @@ def browser(tmp_path_factory):
 def visit(browser, url):
     "Open a page anew, with empty logs, and wait until its formulas are drawn."
     browser.get("about:blank")
-    for log in ("browser", "performance"): browser.get_log(log)
+    for log in ("browser", "performance"):
+        browser.get_log(log)
     browser.get(url)
     browser.execute_async_script("""const done = arguments[0], tries = performance.now() + 20000;
         const needed = document.querySelector('script[src*="tex-svg"]');
@@ -58,13 +80,22 @@ def narrow(browser, width: int, height: int, mobile=False):
 
 
 def requested(browser) -> list:
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    messages = [
+        json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
+    ]
+    return [
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    ]
 
 
 def wait_for(browser, script, *arguments, seconds=20):
     from selenium.webdriver.support.ui import WebDriverWait
-    return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(script, *arguments))
+
+    return WebDriverWait(browser, seconds).until(
+        lambda b: b.execute_script(script, *arguments)
+    )
 
 
 COLOURS = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);

@@ -2,9 +2,13 @@
 
 import os
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits for the others must not take their core
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "passive"
+)  # a thread that waits for the others must not take their core
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
+    os.environ.setdefault(
+        "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers)))
+    )
 
 from browsing import browser  # noqa: E402, F401  (fixtures for all tests)
 from building import address, build, site  # noqa: E402, F401

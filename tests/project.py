@@ -10,7 +10,15 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("config", "plotting", "experiments.experiment", "cli", "folders", "diagrams", "svg")  # from 90: what chapters lean on, and what stands in front of them all
+TOOLS = (
+    "config",
+    "plotting",
+    "experiments.experiment",
+    "cli",
+    "folders",
+    "diagrams",
+    "svg",
+)  # from 90: what chapters lean on, and what stands in front of them all
 
 
 @functools.cache
@@ -27,9 +35,15 @@ class Cell:
     "One cell of a notebook, with its directives read."
 
     def __init__(self, data: dict):
-        self.id, self.kind, self.outputs = data["id"], data["cell_type"], data.get("outputs", [])
+        self.id, self.kind, self.outputs = (
+            data["id"],
+            data["cell_type"],
+            data.get("outputs", []),
+        )
         self.source = "".join(data["source"])
-        self.directives = re.findall(r"^#\|\s*(.+?)\s*$", self.source, re.M) if self.is_code else []
+        self.directives = (
+            re.findall(r"^#\|\s*(.+?)\s*$", self.source, re.M) if self.is_code else []
+        )
 
     @property
     def is_code(self) -> bool:
@@ -42,7 +56,10 @@ class Cell:
     @property
     def hidden(self) -> bool:
         "Housekeeping that no reader sees, and that no figure counts."
-        return any(re.match(r"hide$|default_exp\b|include:\s*false", directive) for directive in self.directives)
+        return any(
+            re.match(r"hide$|default_exp\b|include:\s*false", directive)
+            for directive in self.directives
+        )
 
     @property
     def skipped(self) -> bool:
@@ -53,7 +70,11 @@ class Cell:
     @property
     def lines(self) -> list[str]:
         "What there is to read: neither blank lines nor directives."
-        return [line for line in self.source.splitlines() if line.strip() and not line.startswith("#|")]
+        return [
+            line
+            for line in self.source.splitlines()
+            if line.strip() and not line.startswith("#|")
+        ]
 
     @functools.cached_property
     def tree(self) -> ast.Module:
@@ -74,14 +95,26 @@ class Cell:
 
     @property
     def pictures(self) -> int:
-        return sum(any(kind.startswith("image/") for kind in output.get("data", {})) for output in self.outputs)
+        return sum(
+            any(kind.startswith("image/") for kind in output.get("data", {}))
+            for output in self.outputs
+        )
 
     @property
     def words(self) -> int:
         "Running text alone: no headings, tables, formulas in display, code or pictures."
-        text = re.sub(r"^```.*?^```|^\$\$.*?\$\$|<[^>]+>|!\[[^]]*\]\([^)]*\)", "", self.source, flags=re.M | re.S)
+        text = re.sub(
+            r"^```.*?^```|^\$\$.*?\$\$|<[^>]+>|!\[[^]]*\]\([^)]*\)",
+            "",
+            self.source,
+            flags=re.M | re.S,
+        )
         text = re.sub(r"\]\([^)]*\)", "]", text)
-        return sum(len(line.split()) for line in text.splitlines() if not re.match(r"\s*(#+\s|\||:::)", line))
+        return sum(
+            len(line.split())
+            for line in text.splitlines()
+            if not re.match(r"\s*(#+\s|\||:::)", line)
+        )
 
 
 def called(call: ast.Call) -> str:
@@ -93,9 +126,15 @@ class Chapter:
     "One notebook."
 
     def __init__(self, path: Path):
-        self.path, self.name, self.number = path, path.stem, path.stem.partition("_")[0]  # 02, 33
+        self.path, self.name, self.number = (
+            path,
+            path.stem,
+            path.stem.partition("_")[0],
+        )  # 02, 33
         self.notebook = json.loads(path.read_text(encoding="utf-8"))
-        self.cells = [Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()]
+        self.cells = [
+            Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()
+        ]
 
     @property
     def module(self) -> str | None:
@@ -127,7 +166,9 @@ class Chapter:
         for cell in self.visible:
             before, marker, _ = cell.source.partition("A first reading may end here")
             if cell.kind == "markdown":
-                prose = re.sub(r"(?s)<details>.*?</details>|\$\$.*?\$\$|\]\([^)]*\)", "", before)
+                prose = re.sub(
+                    r"(?s)<details>.*?</details>|\$\$.*?\$\$|\]\([^)]*\)", "", before
+                )
                 minutes += len(re.findall(r"\w+(?:['’-]\w+)*", prose)) / 200
                 if marker:
                     break
@@ -144,15 +185,29 @@ def chapters() -> list[Chapter]:
 @functools.cache
 def modules() -> dict[str, Path]:
     "The library's modules by dotted name, such as `models.gpt`, without those that are no chapter's."
-    paths = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
+    paths = {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
     return {name: path for name, path in paths.items() if not path.stem.startswith("_")}
 
 
 def make(*words, folder: Path = ROOT) -> subprocess.CompletedProcess:
     "Run make as from a shell, without the options of a make that may be running these tests."
-    own = {"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL", "ARGS", "TESTS", "PYTHON", "VENV"}
+    own = {
+        "MAKEFLAGS",
+        "MAKEOVERRIDES",
+        "MFLAGS",
+        "MAKELEVEL",
+        "ARGS",
+        "TESTS",
+        "PYTHON",
+        "VENV",
+    }
     clean = {name: value for name, value in os.environ.items() if name not in own}
-    return subprocess.run(["make", *words], cwd=folder, env=clean, capture_output=True, text=True)
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=clean, capture_output=True, text=True
+    )
 
 
 def tree(path: Path) -> ast.Module:
@@ -162,7 +217,9 @@ def tree(path: Path) -> ast.Module:
 def public(module: ast.Module) -> list[str]:
     "`__all__`, as a list of names."
     for node in module.body:
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            getattr(target, "id", "") == "__all__" for target in node.targets
+        ):
             return ast.literal_eval(node.value)
     return []
 
@@ -170,7 +227,10 @@ def public(module: ast.Module) -> list[str]:
 def repository() -> list[Path]:
     "The files that are, or would be, in version control; relative to the root."
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     if listed.returncode:  # an unpacked archive
         made = re.compile(
@@ -179,4 +239,6 @@ def repository() -> list[Path]:
         )
         paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
         return sorted(path for path in paths if not made.search(path.as_posix()))
-    return sorted(Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file())
+    return sorted(
+        Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()
+    )

@@ -25,14 +25,25 @@ from nbdev.config import get_config
 def python_of(text: str) -> dict:
     "Number of a list's item -> the Python blocks in it, joined."
     items = re.split(r"^(\d+)\. ", text, flags=re.M)
-    blocks = {number: re.findall(r"^ *```python\n(.*?)^ *```", item, re.M | re.S) for number, item in zip(items[1::2], items[2::2])}
-    return {number: "\n".join(map(textwrap.dedent, found)) for number, found in blocks.items() if found}
+    blocks = {
+        number: re.findall(r"^ *```python\n(.*?)^ *```", item, re.M | re.S)
+        for number, item in zip(items[1::2], items[2::2])
+    }
+    return {
+        number: "\n".join(map(textwrap.dedent, found))
+        for number, found in blocks.items()
+        if found
+    }
 
 
 def check_of(exercise: str) -> str:
     "An exercise's code without the definitions that the reader is to write: those with `...` in them."
     given = ast.parse(exercise).body
-    empty = [node for node in given if any(isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))]
+    empty = [
+        node
+        for node in given
+        if any(isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))
+    ]
     return "\n".join(ast.unparse(node) for node in given if node not in empty)
 
 
@@ -40,13 +51,21 @@ def solutions(exercises: str) -> list:
     "(name, code) for each solution with code, its exercise's check behind it; and for each check without a solution an error."
     asked, _, answered = exercises.partition("<details")
     asked, answered = python_of(asked), python_of(answered)
-    missing = sorted(number for number in asked.keys() - answered.keys() if "# your code here" in asked[number])
+    missing = sorted(
+        number
+        for number in asked.keys() - answered.keys()
+        if "# your code here" in asked[number]
+    )
     assert not missing, f"exercises {missing} have a check and no solution in code"
-    return [(f"solution-{number}", code + "\n" + check_of(asked.get(number, ""))) for number, code in answered.items()]
+    return [
+        (f"solution-{number}", code + "\n" + check_of(asked.get(number, "")))
+        for number, code in answered.items()
+    ]
 
 
 class Shell(CaptureShell):
     "A shell that knows which cell it is in, to tell it when that cell fails; it also runs solutions."
+
     flags: list = []
 
     def cell(self, cell, **options):
@@ -68,8 +87,15 @@ class Shell(CaptureShell):
     def prettytb(self, fname=None):
         cell, error = self.current, self.exc
         steps = traceback.extract_tb(error.__traceback__)
-        inside = [i for i, step in enumerate(steps) if re.search(r"ipython-input|ipykernel|<ipython", step.filename)]
-        source, verdict = cell.source.rstrip().splitlines(), "".join(traceback.format_exception_only(error)).rstrip()
+        inside = [
+            i
+            for i, step in enumerate(steps)
+            if re.search(r"ipython-input|ipykernel|<ipython", step.filename)
+        ]
+        source, verdict = (
+            cell.source.rstrip().splitlines(),
+            "".join(traceback.format_exception_only(error)).rstrip(),
+        )
         return "\n".join(
             [
                 f"cell {cell.idx_} ({cell.get('id', 'no id')}): {verdict.splitlines()[-1]}",
@@ -77,7 +103,9 @@ class Shell(CaptureShell):
                 *(f"{number:4} {line}" for number, line in enumerate(source, 1)),
                 "",
                 "Traceback (most recent call last):",
-                "".join(traceback.format_list(steps[inside[0] if inside else 0 :])).rstrip(),
+                "".join(
+                    traceback.format_list(steps[inside[0] if inside else 0 :])
+                ).rstrip(),
                 verdict,
             ]
         )
@@ -88,7 +116,10 @@ def run(path: Path, flags: list) -> bool:
     settings = get_config(path=path.parent)
     nbdev.test.CaptureShell, Shell.flags = Shell, flags
     passed, _ = nbdev.test.test_nb(
-        path, skip_flags=settings.tst_flags.split(), force_flags=flags, basepath=settings.config_path
+        path,
+        skip_flags=settings.tst_flags.split(),
+        force_flags=flags,
+        basepath=settings.config_path,
     )
     return passed
 

@@ -17,10 +17,28 @@ need_tools()
 from browsing import narrow, open_browser, requested, visit
 from project import ROOT, chapters
 
-PAGES = [*(chapter.name for chapter in chapters()), *(path.stem for path in sorted((ROOT / "nbs").glob("*.md"))), "genindex", "search"]
+PAGES = [
+    *(chapter.name for chapter in chapters()),
+    *(path.stem for path in sorted((ROOT / "nbs").glob("*.md"))),
+    "genindex",
+    "search",
+]
 ON_A_PHONE = ["02_attention", "08_transformer", "84_interop.weight_map", "index"]
-ASKED = ["formulas", "pictures", "from elsewhere", "errors", "on a phone", "sideways", "cut off", "barred", "faint in light", "faint in dark"]
-WINDOW = 1300  # pixels; a line of code of WIDEST characters can be read in it without scrolling
+ASKED = [
+    "formulas",
+    "pictures",
+    "from elsewhere",
+    "errors",
+    "on a phone",
+    "sideways",
+    "cut off",
+    "barred",
+    "faint in light",
+    "faint in dark",
+]
+WINDOW = (
+    1300  # pixels; a line of code of WIDEST characters can be read in it without scrolling
+)
 WIDEST = 92
 AXE = dict(
     package="axe-core@4.14.1",
@@ -59,7 +77,9 @@ def axe(request, tmp_path_factory):
     sys.path.insert(0, str(ROOT / "docs"))
     fetch = importlib.import_module("fetch_mathjax").fetch
     kept = getattr(request.config, "cache", None)
-    path = (kept.mkdir("axe-core") if kept else tmp_path_factory.mktemp("axe-core")) / "axe.min.js"
+    path = (
+        kept.mkdir("axe-core") if kept else tmp_path_factory.mktemp("axe-core")
+    ) / "axe.min.js"
     try:
         fetch(path, **AXE)
     except RuntimeError as reason:
@@ -88,7 +108,10 @@ def sample(browser, axe, known=()) -> list[str]:
 
 def complaints(browser, theme="light", only="") -> list[str]:
     "What axe-core, or one rule of it, finds in a page; only what it calls serious or critical. Of colours it sees the sample."
-    browser.execute_script("const root = document.documentElement; root.dataset.theme = root.dataset.mode = arguments[0]", theme)
+    browser.execute_script(
+        "const root = document.documentElement; root.dataset.theme = root.dataset.mode = arguments[0]",
+        theme,
+    )
     return browser.execute_async_script(RUN, only)
 
 
@@ -111,10 +134,20 @@ def what_is_missing(browser, address) -> dict[str, list]:
     urls = requested(browser)
     assert any(url.startswith(address) for url in urls), "the log is empty"
     return {
-        "formulas": [f"{drawn} of {formulas} drawn, {faults} faulty"] if drawn < formulas or faults else [],
-        "pictures": browser.execute_script("return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"),
-        "from elsewhere": [url for url in urls if not url.startswith((address, "data:", "blob:", "about:"))],
-        "errors": [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"],
+        "formulas": [f"{drawn} of {formulas} drawn, {faults} faulty"]
+        if drawn < formulas or faults
+        else [],
+        "pictures": browser.execute_script(
+            "return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+        ),
+        "from elsewhere": [
+            url for url in urls if not url.startswith((address, "data:", "blob:", "about:"))
+        ],
+        "errors": [
+            entry["message"]
+            for entry in browser.get_log("browser")
+            if entry["level"] == "SEVERE"
+        ],
     }
 
 
@@ -123,7 +156,10 @@ def too_wide_for_a_phone(browser, width=390) -> list[str]:
     with narrow(browser, width, 840, mobile=True):
         settle(browser)
         # a page that is too wide makes a phone's window wider, too
-        found = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth].filter(x => x > arguments[0])", width)
+        found = browser.execute_script(
+            "return [innerWidth, document.documentElement.scrollWidth].filter(x => x > arguments[0])",
+            width,
+        )
         return found + browser.execute_script(
             """return [...document.querySelectorAll('article :is(p, li, img, h1, h2, h3, summary)')]
             .filter(e => e.getBoundingClientRect().right > arguments[0] + 1
@@ -142,7 +178,9 @@ def look_at(browser, address, page, axe, known: set) -> dict[str, list]:
     with narrow(browser, WINDOW, 1000):
         settle(browser)
         found |= {
-            "sideways": browser.execute_script("const all = document.documentElement; return all.scrollWidth > innerWidth ? [all.scrollWidth] : []"),
+            "sideways": browser.execute_script(
+                "const all = document.documentElement; return all.scrollWidth > innerWidth ? [all.scrollWidth] : []"
+            ),
             "cut off": lines_cut_off(browser),
         }
         new = sample(browser, axe, known)
@@ -158,7 +196,11 @@ def look_at(browser, address, page, axe, known: set) -> dict[str, list]:
 @pytest.fixture(scope="module")
 def found(request, address, browser, axe, tmp_path_factory):
     "Page -> a promise of what was found there, by two browsers at once; only pages that some test will ask for."
-    pages = [item.callspec.params["page"] for item in request.session.items if "found" in getattr(item, "fixturenames", ())]
+    pages = [
+        item.callspec.params["page"]
+        for item in request.session.items
+        if "found" in getattr(item, "fixturenames", ())
+    ]
     second = open_browser(tmp_path_factory.mktemp("second"))
     free = queue.SimpleQueue()
     for one in (browser, second):
@@ -203,7 +245,9 @@ def test_nothing_bars_a_reader_with_a_phone(browser, address, axe, name):
         visit(browser, f"{address}{name}.html")
         unfold(browser)
         sample(browser, axe)
-        wide = browser.execute_script("return [...document.querySelectorAll('[data-wide]')].map(e => [e.tabIndex, e.getAttribute('aria-label')])")
+        wide = browser.execute_script(
+            "return [...document.querySelectorAll('[data-wide]')].map(e => [e.tabIndex, e.getAttribute('aria-label')])"
+        )
         assert wide and all(index == 0 and label for index, label in wide)
         found = complaints(browser)
         assert not found, "\n".join(found)

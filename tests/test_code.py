@@ -11,7 +11,15 @@ from project import PACKAGE, ROOT, chapters, modules, repository, settings, tree
 MODELS = {"multi_head_attention", "layers", "embeddings", "positions", "transformer"}
 # Each folder may import from those before it; the root from itself alone, in the order of the chapters.
 FOLDERS = ("", "inspection", "datasets", "models", "experiments", "debugging", "interop")
-EVERYBODY = {"config", "plotting", "folders", "processes", "dropout", "diagrams", "svg"}  # may be imported by all, and import nobody else
+EVERYBODY = {
+    "config",
+    "plotting",
+    "folders",
+    "processes",
+    "dropout",
+    "diagrams",
+    "svg",
+}  # may be imported by all, and import nobody else
 RULES = "E9,F,PLE,B006,B023"  # what cannot run, names out of place, and state shared by accident
 HEAVY = [
     "matplotlib",
@@ -36,11 +44,27 @@ HEAVY = [
 
 @pytest.mark.parametrize("folder", [PACKAGE.name, "tests", "benchmarks", "docs", "nbs"])
 def test_no_free_or_unused_names(folder):
-    paths = [ROOT / path for path in repository() if path.parts[0] == folder and path.suffix == ".py"]
+    paths = [
+        ROOT / path
+        for path in repository()
+        if path.parts[0] == folder and path.suffix == ".py"
+    ]
     if not paths:
         pytest.skip(f"there is no Python in {folder}/")
-    ruff = [sys.executable, "-m", "ruff"]  # not split from a line: the path of Python may hold a blank
-    words = ["check", "--isolated", "--no-cache", "--output-format", "concise", "--select", RULES]
+    ruff = [
+        sys.executable,
+        "-m",
+        "ruff",
+    ]  # not split from a line: the path of Python may hold a blank
+    words = [
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--output-format",
+        "concise",
+        "--select",
+        RULES,
+    ]
     done = subprocess.run([*ruff, *words, *paths], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -51,11 +75,15 @@ def imports(module: str) -> frozenset[str]:
     found, here = set(), [PACKAGE.name, *module.split(".")]
     for node in ast.walk(tree(modules()[module])):
         if isinstance(node, ast.ImportFrom):
-            base = ".".join([*(here[: -node.level] if node.level else []), *filter(None, [node.module])])
+            base = ".".join(
+                [*(here[: -node.level] if node.level else []), *filter(None, [node.module])]
+            )
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return frozenset({name.removeprefix(f"{PACKAGE.name}.") for name in found} & modules().keys())
+    return frozenset(
+        {name.removeprefix(f"{PACKAGE.name}.") for name in found} & modules().keys()
+    )
 
 
 def numbers() -> dict[str, str]:
@@ -72,9 +100,16 @@ def rank(module: str) -> tuple:
 def test_imports_point_downwards(module):
     if module == "cli":
         return  # stands in front of them all
-    allowed = EVERYBODY if module in EVERYBODY else EVERYBODY | {other for other in modules() if other != "cli" and rank(other) < rank(module)}
+    allowed = (
+        EVERYBODY
+        if module in EVERYBODY
+        else EVERYBODY
+        | {other for other in modules() if other != "cli" and rank(other) < rank(module)}
+    )
     upwards = imports(module) - allowed - {module}
-    assert not upwards, f"{module} ({numbers()[module]}) imports {', '.join(sorted(upwards))}"
+    assert not upwards, (
+        f"{module} ({numbers()[module]}) imports {', '.join(sorted(upwards))}"
+    )
 
 
 @pytest.mark.parametrize("module", ["training", "decoding"])
@@ -100,12 +135,21 @@ def test_no_star_imports():
 
 
 def python(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
 
 
 def test_torch_is_enough():
     "All but `plotting` and `cli` import where nothing else is installed."
-    names = [PACKAGE.name, *(f"{PACKAGE.name}.{name}" for name in modules() if name not in ("plotting", "cli"))]
+    names = [
+        PACKAGE.name,
+        *(
+            f"{PACKAGE.name}.{name}"
+            for name in modules()
+            if name not in ("plotting", "cli")
+        ),
+    ]
     done = python(f"""
 import importlib, sys, traceback, warnings
 for name in {[*HEAVY, "numpy"]}: sys.modules[name] = None
@@ -123,13 +167,17 @@ sys.exit(failed)
 
 def test_drawings_need_nothing():
     "The site draws with them, and is built without torch."
-    done = python(f"import sys; sys.modules['torch'] = None; import {PACKAGE.name}.diagrams")
+    done = python(
+        f"import sys; sys.modules['torch'] = None; import {PACKAGE.name}.diagrams"
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_nothing_heavy_is_loaded_early():
     "Importing all chapters loads what `import torch` loads."
-    names = [f"{PACKAGE.name}.{name}" for name in modules() if name not in ("plotting", "cli")]
+    names = [
+        f"{PACKAGE.name}.{name}" for name in modules() if name not in ("plotting", "cli")
+    ]
     done = python(f"""
 import importlib, sys
 import torch
@@ -144,9 +192,15 @@ for name in {names}:
 
 @pytest.mark.parametrize("module,package", [("plotting", "matplotlib"), ("cli", "typer")])
 def test_a_missing_package_is_named(module, package):
-    done = python(f"import sys; sys.modules[{package!r}] = None; import {PACKAGE.name}.{module}")
+    done = python(
+        f"import sys; sys.modules[{package!r}] = None; import {PACKAGE.name}.{module}"
+    )
     last = done.stderr.strip().splitlines()[-1] if done.stderr else ""
-    assert done.returncode and last.startswith("ImportError") and f"pip install {package}" in last, done.stderr
+    assert (
+        done.returncode
+        and last.startswith("ImportError")
+        and f"pip install {package}" in last
+    ), done.stderr
 
 
 def test_version_is_the_same_everywhere():

@@ -5,9 +5,21 @@ import copy
 import pytest
 import torch
 from annotated_transformer import config
-from annotated_transformer.config import SpecialTokens, available_memory, check_memory, model_bytes
-from annotated_transformer.decoding import Uncached, generate_ids, greedy_decode
-from annotated_transformer.fast_linear import Compiled, Skinny, linear_weights, measure_products, prepare_for_decoding, weight_of
+from annotated_transformer.config import (
+    SpecialTokens,
+    available_memory,
+    check_memory,
+    model_bytes,
+)
+from annotated_transformer.decoding import UncachedDecoder, generate_ids, greedy_decode
+from annotated_transformer.speed.decoding_speed import (
+    Compiled,
+    Skinny,
+    linear_weights,
+    measure_products,
+    prepare_for_decoding,
+    weight_of,
+)
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.positions import POSITIONS, sinusoids
 from annotated_transformer.sampling import sample
@@ -16,12 +28,18 @@ from annotated_transformer.transformer import Transformer, TransformerConfig
 
 SOURCE = torch.tensor([[3, 4, 2], [5, 6, 2]])
 DECODERS = [greedy_decode, sample, beam_search]
-each_decoder = pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
+each_decoder = pytest.mark.parametrize(
+    "decode", DECODERS, ids=lambda decode: decode.__name__
+)
 
 
 def tiny(**changes) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(TransformerConfig.preset("tiny", **{"vocab_size": 13, "output_bias": True, **changes})).eval()
+    return Transformer(
+        TransformerConfig.preset(
+            "tiny", **{"vocab_size": 13, "output_bias": True, **changes}
+        )
+    ).eval()
 
 
 def tiny_gpt(**changes) -> GPT:
@@ -35,13 +53,24 @@ def tiny_gpt(**changes) -> GPT:
 
 @each_decoder
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("name", ["tgt_embed.embedding.weight", "decoder.final_norm.weight", "output.bias", "encoder.layers.0.feed_forward.linear1.weight"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tgt_embed.embedding.weight",
+        "decoder.final_norm.weight",
+        "output.bias",
+        "encoder.layers.0.feed_forward.linear1.weight",
+    ],
+)
 def test_broken_weights_are_refused(decode, value, name):
     model = tiny(norm="pre")
     with torch.no_grad():
         model.get_parameter(name)[0] = value
-    for way in (model, Uncached(model)):
-        with pytest.raises(ValueError, match="logits: got 'nan or infinity', expected numbers, for the token at position 0 of row 0"):
+    for way in (model, UncachedDecoder(model)):
+        with pytest.raises(
+            ValueError,
+            match="logits: got 'nan or infinity', expected numbers, for the token at position 0 of row 0",
+        ):
             decode(way, SOURCE, 5)
     with pytest.raises(ValueError, match="logits: got 'nan or infinity'"):
         generate_ids(model, [[3, 4]], 5, decode=decode)
@@ -51,7 +80,13 @@ class Countdown:
     "Logits of a random model that are broken from one step on, in one row."
 
     def __init__(self, model, step: int, row: int):
-        self.model, self.step, self.row, self.config, self.n_steps = model, step, row, model.config, 0
+        self.model, self.step, self.row, self.config, self.n_steps = (
+            model,
+            step,
+            row,
+            model.config,
+            0,
+        )
 
     def prefill(self, *args, **options):
         self.n_steps = 0
@@ -90,7 +125,10 @@ def test_a_row_that_has_ended_may_break(decode):
 
     torch.manual_seed(1)
     answers = decode(Ends(tiny(), 1, 0), SOURCE, 4)
-    assert answers.lengths.tolist()[0] == 1 and answers.ids[0].tolist() == [2, 0, 0, 0][: answers.ids.shape[1]]
+    assert (
+        answers.lengths.tolist()[0] == 1
+        and answers.ids[0].tolist() == [2, 0, 0, 0][: answers.ids.shape[1]]
+    )
     assert answers.scores.isfinite().all()
 
 
@@ -134,12 +172,23 @@ def allocations(monkeypatch):
         (beam_search, dict(beam_size=10**30), "max_len, beam_size"),
     ],
 )
-def test_sizes_beyond_the_memory_are_refused(make, decode, options, names, little_memory, allocations):
+def test_sizes_beyond_the_memory_are_refused(
+    make, decode, options, names, little_memory, allocations
+):
     model = make(positions="sinusoidal") if make is tiny_gpt else make()
-    with pytest.raises(ValueError, match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory are available"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory are available",
+    ):
         decode(model, SOURCE, **options)
     with pytest.raises(ValueError, match="expected less"):
-        decode(Uncached(model), SOURCE, **{**options, "beam_size": 10**9} if "beam_size" in options else {"max_len": 10**9})
+        decode(
+            UncachedDecoder(model),
+            SOURCE,
+            **{**options, "beam_size": 10**9}
+            if "beam_size" in options
+            else {"max_len": 10**9},
+        )
 
 
 def test_ordinary_sizes_pass_with_little_memory(little_memory):
@@ -163,13 +212,28 @@ def test_available_memory():
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "learned"])
 @pytest.mark.parametrize("length", [10**9, 10**30])
 def test_positions_beyond_the_memory_are_refused(positions, length, little_memory):
-    with pytest.raises(ValueError, match=rf"(length|max_len), d_model: got \({length}, \d+\), expected less"):
+    with pytest.raises(
+        ValueError,
+        match=rf"(length|max_len), d_model: got \({length}, \d+\), expected less",
+    ):
         POSITIONS[positions](64, length, 16)
-    with pytest.raises(ValueError, match=rf"length(, d_model: got \({length}, \d+\), expected less|: got {length}, expected at most)"):
+    with pytest.raises(
+        ValueError,
+        match=rf"length(, d_model: got \({length}, \d+\), expected less|: got {length}, expected at most)",
+    ):
         POSITIONS[positions](64, 9, 16).reserve(length)
 
 
-@pytest.mark.parametrize("changes", [dict(), dict(positions="rotary"), dict(positions="learned"), dict(tie_weights=False), dict(n_layers=5, d_k=7)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(),
+        dict(positions="rotary"),
+        dict(positions="learned"),
+        dict(tie_weights=False),
+        dict(n_layers=5, d_k=7),
+    ],
+)
 def test_model_bytes_is_exact(changes):
     model = tiny(**changes)
     tensors = [*model.parameters(), *model.buffers()]
@@ -183,10 +247,21 @@ def test_model_bytes_of_other_models():
     assert model_bytes(Transformer, TransformerConfig(d_model=10**7, d_ff=10**7)) > 10**15
 
 
-@pytest.mark.parametrize("changes", [dict(d_model=10**12), dict(max_len=10**30), dict(d_ff=10**30), dict(vocab_size=10**30), dict(n_layers=10**30)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(d_model=10**12),
+        dict(max_len=10**30),
+        dict(d_ff=10**30),
+        dict(vocab_size=10**30),
+        dict(n_layers=10**30),
+    ],
+)
 def test_impossible_configurations_are_refused_in_a_moment(changes):
     with pytest.raises(ValueError, match="expected (sizes|less)"):
-        check_memory(model_bytes(Transformer, TransformerConfig(**changes)), "the model", **changes)
+        check_memory(
+            model_bytes(Transformer, TransformerConfig(**changes)), "the model", **changes
+        )
 
 
 # ---- Models without an end, ids of odd kinds ----
@@ -197,17 +272,24 @@ def test_impossible_configurations_are_refused_in_a_moment(changes):
 def test_a_model_without_an_end_writes_up_to_the_limit(decode, pad_id):
     model = tiny_gpt(eos_id=None, bos_id=None, pad_id=pad_id)
     answers = decode(model, SOURCE[:, :2], 7)
-    assert answers.lengths.tolist() == [7, 7] and [len(ids) for ids in answers.lists(None)] == [7, 7]
+    assert answers.lengths.tolist() == [7, 7] and [
+        len(ids) for ids in answers.lists(None)
+    ] == [7, 7]
 
 
-@pytest.mark.parametrize("source", [[10**30], [-1], [True], [3.0], ["3"], [None], [torch.tensor(3)], 3, "34", None])
+@pytest.mark.parametrize(
+    "source",
+    [[10**30], [-1], [True], [3.0], ["3"], [None], [torch.tensor(3)], 3, "34", None],
+)
 def test_odd_sources_are_refused_by_name(source):
     with pytest.raises(ValueError, match=r"^source of pair 0|^ids: got "):
         generate_ids(tiny(), [source], 5)
 
 
 def test_no_sources_are_refused_by_their_own_name():
-    with pytest.raises(ValueError, match=r"^sources: got \[\], expected at least one list of ids"):
+    with pytest.raises(
+        ValueError, match=r"^sources: got \[\], expected at least one list of ids"
+    ):
         generate_ids(tiny(), [])
 
 
@@ -257,7 +339,10 @@ def test_the_table_is_computed_in_float64_and_rounded_once(default_dtype):
 
 
 def gains(model, ratio: float) -> dict:
-    return {(*weight.shape, weight.dtype): {1: ratio, 4: ratio, 32: ratio} for weight in linear_weights(model)}
+    return {
+        (*weight.shape, weight.dtype): {1: ratio, 4: ratio, 32: ratio}
+        for weight in linear_weights(model)
+    }
 
 
 @pytest.mark.parametrize("make", [tiny, tiny_gpt])
@@ -270,27 +355,43 @@ def test_whatever_happens_to_a_prepared_copy_the_model_stays(make, dtype, ratio)
     changes = [
         lambda: prepared.half(),
         lambda: prepared.double(),
-        lambda: prepared.load_state_dict({name: torch.zeros_like(x) for name, x in before.items()}),
+        lambda: prepared.load_state_dict(
+            {name: torch.zeros_like(x) for name, x in before.items()}
+        ),
     ]
     as_prepared = copy.deepcopy([*prepared.parameters()])
     for change in changes:
-        with pytest.raises(ValueError, match="got 'a prepared copy', expected the model itself"):
+        with pytest.raises(
+            ValueError, match="got 'a prepared copy', expected the model itself"
+        ):
             change()
         for parameter, was in zip(prepared.parameters(), as_prepared):
-            assert parameter.dtype == was.dtype and torch.equal(parameter, was)  # no part of it either
+            assert parameter.dtype == was.dtype and torch.equal(
+                parameter, was
+            )  # no part of it either
     torch.optim.SGD([p.requires_grad_() for p in prepared.parameters()], lr=1.0).step()
-    assert {p.dtype for p in model.parameters()} == {dtype} and all(p.requires_grad for p in model.parameters())
+    assert {p.dtype for p in model.parameters()} == {dtype} and all(
+        p.requires_grad for p in model.parameters()
+    )
     assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
-    assert not {p.data_ptr() for p in model.parameters()} & {p.data_ptr() for p in prepared.parameters()}
+    assert not {p.data_ptr() for p in model.parameters()} & {
+        p.data_ptr() for p in prepared.parameters()
+    }
 
 
 def test_a_prepared_copy_is_not_for_training():
     model = tiny()
     prepared = prepare_for_decoding(model, gains(model, 2.0))
     for change in (prepared.train, lambda: prepared.train(True)):
-        with pytest.raises(ValueError, match="model: got 'a prepared copy', expected the model itself: train that"):
+        with pytest.raises(
+            ValueError,
+            match="model: got 'a prepared copy', expected the model itself: train that",
+        ):
             change()
-    assert not any(p.requires_grad for p in prepared.parameters()) and not prepared.eval().training
+    assert (
+        not any(p.requires_grad for p in prepared.parameters())
+        and not prepared.eval().training
+    )
     assert model.train().training and not prepared.training
 
 
@@ -300,9 +401,14 @@ def test_what_does_not_gain_stays_plain():
     some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
     prepared = prepare_for_decoding(model, some)
     skinny = [layer for layer in prepared.modules() if isinstance(layer, Skinny)]
-    assert skinny and {(*weight_of(layer).shape, weight_of(layer).dtype) for layer in skinny} == {shape}
+    assert skinny and {
+        (*weight_of(layer).shape, weight_of(layer).dtype) for layer in skinny
+    } == {shape}
     assert {layer.skinny.faster for layer in skinny} == {frozenset([1])}
-    assert not any(isinstance(layer, Skinny) for layer in prepare_for_decoding(model, gains(model, 1.04)).modules())
+    assert not any(
+        isinstance(layer, Skinny)
+        for layer in prepare_for_decoding(model, gains(model, 1.04)).modules()
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -310,14 +416,17 @@ def test_what_is_measured_can_be_read_and_used_again(dtype):
     model = tiny().to(dtype)
     measured = measure_products(model, budget=0.001)
     assert measured.keys() == gains(model, 1.0).keys()
-    assert all(row.keys() == {1, 4, 32} and all(0 < ratio < 1000 for ratio in row.values()) for row in measured.values())
+    assert all(
+        row.keys() == {1, 4, 32} and all(0 < ratio < 1000 for ratio in row.values())
+        for row in measured.values()
+    )
     prepared = prepare_for_decoding(model, measured)
     assert len(greedy_decode(prepared, SOURCE, 6).lists()) == 2
 
 
 def test_wrappers_have_the_mode_of_their_model():
     model = tiny()
-    for wrap in (Uncached, Compiled):
+    for wrap in (UncachedDecoder, Compiled):
         wrapped = wrap(model)
         for mode in (True, False):
             model.train(mode)

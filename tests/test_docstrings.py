@@ -24,15 +24,25 @@ def definitions(module: str) -> dict:
     "The module's public functions and classes."
     names = set(public(tree(modules()[module])))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {node.name: node for node in tree(modules()[module]).body if isinstance(node, kinds) and node.name in names}
+    return {
+        node.name: node
+        for node in tree(modules()[module]).body
+        if isinstance(node, kinds) and node.name in names
+    }
 
 
 def parameters(function) -> dict[str, int]:
     "The parameters to be explained, with the line on which each ends: not `self`, nor options with a `help=`."
     given = function.args
     plain = [*given.posonlyargs, *given.args]
-    defaults = dict(zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True))
-    defaults |= {name: value for name, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
+    defaults = dict(
+        zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True)
+    )
+    defaults |= {
+        name: value
+        for name, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if value
+    }
     extra = [name for name in (given.vararg, given.kwarg) if name]
     return {
         name.arg: defaults.get(name, name).end_lineno
@@ -42,14 +52,22 @@ def parameters(function) -> dict[str, int]:
 
 
 def helped(name: ast.arg) -> bool:
-    return any(isinstance(node, ast.keyword) and node.arg == "help" for node in ast.walk(name))
+    return any(
+        isinstance(node, ast.keyword) and node.arg == "help" for node in ast.walk(name)
+    )
 
 
 def fields(node: ast.ClassDef) -> dict[str, int]:
     "The fields of a dataclass or named tuple, with their lines."
-    is_data = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+    is_data = any(
+        "dataclass" in ast.unparse(decorator) for decorator in node.decorator_list
+    )
     is_tuple = any(ast.unparse(base) in ("NamedTuple", "TypedDict") for base in node.bases)
-    found = {field.target.id: field.end_lineno for field in node.body if isinstance(field, ast.AnnAssign)}
+    found = {
+        field.target.id: field.end_lineno
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+    }
     return found if is_data or is_tuple else {}
 
 
@@ -59,7 +77,11 @@ def places(module: str):
         if isinstance(node, ast.ClassDef):
             yield name, fields(node)
             for method in node.body:
-                if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "forward", "__call__"):
+                if isinstance(method, ast.FunctionDef) and method.name in (
+                    "__init__",
+                    "forward",
+                    "__call__",
+                ):
                     yield f"{name}.{method.name}", parameters(method)
         else:
             yield name, parameters(node)
@@ -70,13 +92,19 @@ every_module = pytest.mark.parametrize("module", modules())
 
 @every_module
 def test_public_names_have_a_docstring(module):
-    bare = [name for name, node in definitions(module).items() if not (ast.get_docstring(node) or "").strip()]
+    bare = [
+        name
+        for name, node in definitions(module).items()
+        if not (ast.get_docstring(node) or "").strip()
+    ]
     assert not bare, f"{module}: no docstring on {', '.join(bare)}"
 
 
 @every_module
 def test_module_has_a_docstring(module):
-    assert ast.get_docstring(tree(modules()[module])), "the notebook's H1 needs a block quote below it"
+    assert ast.get_docstring(tree(modules()[module])), (
+        "the notebook's H1 needs a block quote below it"
+    )
 
 
 @every_module
@@ -93,7 +121,9 @@ def test_parameters_are_explained(module):
                     f"{module}.{title}: the comment on {name} has {len(comment)} characters, at most {LONGEST}"
                 )
             elif lines.count(line) > 1:
-                wrong.append(f"{module}.{title}: {name} shares its line, and so its comment")
+                wrong.append(
+                    f"{module}.{title}: {name} shares its line, and so its comment"
+                )
     assert not wrong, "\n".join(wrong)
 
 
@@ -105,7 +135,9 @@ def test_public_names_exist(module):
     for node in body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             defined |= (
-                {name.id for name in ast.walk(target) if isinstance(name, ast.Name)} if target is not None else set()
+                {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
+                if target is not None
+                else set()
             )
     missing = set(public(tree(modules()[module]))) - defined
     assert not missing, f"{module}.__all__ names {sorted(missing)}"

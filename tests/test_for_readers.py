@@ -8,13 +8,17 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from project import ROOT, chapters, settings
 
-each_chapter = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+each_chapter = pytest.mark.parametrize(
+    "chapter", chapters(), ids=lambda chapter: chapter.name
+)
 
 
 @pytest.fixture(scope="module")
 def script():
     "nbs/for_readers.py, as a module."
-    spec = importlib.util.spec_from_file_location("for_readers", ROOT / "nbs" / "for_readers.py")
+    spec = importlib.util.spec_from_file_location(
+        "for_readers", ROOT / "nbs" / "for_readers.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -22,9 +26,17 @@ def script():
 
 @each_chapter
 def test_colab_is_served_once_after_the_title(chapter, script):
-    places = [i for i, cell in enumerate(chapter.cells) if cell.id == "colab" or "google.colab" in cell.source]
+    places = [
+        i
+        for i, cell in enumerate(chapter.cells)
+        if cell.id == "colab" or "google.colab" in cell.source
+    ]
     assert places == [1], f"{chapter.name}: python nbs/for_readers.py colab"
-    assert chapter.cells[1].source == script.COLAB and chapter.cells[1].hidden and not chapter.cells[1].outputs
+    assert (
+        chapter.cells[1].source == script.COLAB
+        and chapter.cells[1].hidden
+        and not chapter.cells[1].outputs
+    )
 
 
 @pytest.fixture
@@ -57,8 +69,16 @@ def test_colab_gets_the_book_and_the_library(calls, monkeypatch):
     expected = settings()
     home, clone, inside, install = calls()
     assert clone.startswith("!git clone ") and clone.split()[-1] == expected["git_url"]
-    assert home.startswith("%cd ") and inside.split()[-1] == f"{expected['git_url'].rpartition('/')[2]}/{expected['nbs_path']}"
-    assert install.startswith("%pip install ") and install.endswith("'..[notebooks]'") and expected["notebooks_requirements"]
+    assert (
+        home.startswith("%cd ")
+        and inside.split()[-1]
+        == f"{expected['git_url'].rpartition('/')[2]}/{expected['nbs_path']}"
+    )
+    assert (
+        install.startswith("%pip install ")
+        and install.endswith("'..[notebooks]'")
+        and expected["notebooks_requirements"]
+    )
 
 
 def test_colab_cell_is_put_in_once_and_changes_nothing_else(script, tmp_path):
@@ -76,7 +96,12 @@ def test_colab_cell_is_put_in_once_and_changes_nothing_else(script, tmp_path):
 
 @each_chapter
 def test_chapters_that_are_named_are_linked(chapter, script):
-    bare = [f"{chapter.name}, cell {cell.id}: {found}" for cell in chapter.cells if not cell.is_code for found in script.mentions(cell.source)]
+    bare = [
+        f"{chapter.name}, cell {cell.id}: {found}"
+        for cell in chapter.cells
+        if not cell.is_code
+        for found in script.mentions(cell.source)
+    ]
     assert not bare, "\n".join(bare) + "\npython nbs/for_readers.py links"
 
 
@@ -87,13 +112,31 @@ def test_readme_links_chapters(script):
 def test_what_is_linked_and_what_is_not(script):
     file = script.chapters()
     link = "[{}]({})".format
-    assert script.linked("In chapter 33, or chapter 7.") == f"In {link('chapter 33', file[33])}, or {link('chapter 7', file[7])}."
-    several = f"chapters {link('02', file[2])}, {link('03', file[3])} and {link('10', file[10])}"
+    assert (
+        script.linked("In chapter 33, or chapter 7.")
+        == f"In {link('chapter 33', file[33])}, or {link('chapter 7', file[7])}."
+    )
+    several = (
+        f"chapters {link('02', file[2])}, {link('03', file[3])} and {link('10', file[10])}"
+    )
     assert script.linked("chapters 02, 03 and 10") == several
-    for text in (several, "`chapter 33`", "## chapter 33", "```\nchapter 33\n```", "chapter 99", "[chapter 33](x)", "chapters of 33", "chapter 335"):
+    for text in (
+        several,
+        "`chapter 33`",
+        "## chapter 33",
+        "```\nchapter 33\n```",
+        "chapter 99",
+        "[chapter 33](x)",
+        "chapters of 33",
+        "chapter 335",
+    ):
         assert script.linked(text) == text and not script.mentions(text)
 
 
-@pytest.mark.parametrize("chapter", [c for c in chapters() if c.number <= "09"], ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize(
+    "chapter", [c for c in chapters() if c.number <= "09"], ids=lambda chapter: chapter.name
+)
 def test_a_first_reading_of_the_model_takes_twenty_minutes_a_chapter(chapter):
-    assert chapter.first_reading <= 20, "the rest belongs behind `A first reading may end here`"
+    assert chapter.first_reading <= 20, (
+        "the rest belongs behind `A first reading may end here`"
+    )

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 from annotated_transformer.checkpoint import load_model, save_model
-from annotated_transformer.decoding import Uncached, greedy_decode
+from annotated_transformer.decoding import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
-from annotated_transformer.models.bert import BERT, BERTConfig, MaskedLanguageModel, SentenceClassifier
+from annotated_transformer.models.bert import (
+    BERT,
+    BERTConfig,
+    MaskedLanguageModel,
+    SentenceClassifier,
+)
 from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
@@ -22,10 +27,20 @@ from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-transformers = pytest.importorskip("transformers", reason="the models are Hugging Face's: pip install -e '.[dev]'")
+transformers = pytest.importorskip(
+    "transformers", reason="the models are Hugging Face's: pip install -e '.[dev]'"
+)
 from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface  # noqa: E402
 
-KINDS = ["GPT2LMHeadModel", "BertModel", "BertForMaskedLM", "BertForSequenceClassification", "ViTModel", "ViTForImageClassification", "MarianMTModel"]
+KINDS = [
+    "GPT2LMHeadModel",
+    "BertModel",
+    "BertForMaskedLM",
+    "BertForSequenceClassification",
+    "ViTModel",
+    "ViTForImageClassification",
+    "MarianMTModel",
+]
 LLAMAS = ["LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
 KINDS += LLAMAS
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -49,19 +64,61 @@ def randomised(model, std=0.2):
 def theirs_of(kind, heads=4, width=24, hidden=40, layers=2, **options):
     "A small model of theirs, every weight random."
     if kind == "GPT2LMHeadModel":
-        given = dict(n_embd=width, n_head=heads, n_inner=hidden, n_layer=layers, vocab_size=50, n_positions=32, bos_token_id=49, eos_token_id=49)
+        given = dict(
+            n_embd=width,
+            n_head=heads,
+            n_inner=hidden,
+            n_layer=layers,
+            vocab_size=50,
+            n_positions=32,
+            bos_token_id=49,
+            eos_token_id=49,
+        )
     elif kind == "MarianMTModel":
         sizes = (("layers", layers), ("attention_heads", heads), ("ffn_dim", hidden))
-        given = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes}
-        given |= dict(vocab_size=50, d_model=width, max_position_embeddings=32, scale_embedding=True, pad_token_id=49, eos_token_id=0)
+        given = {
+            f"{side}_{name}": size
+            for side in ("encoder", "decoder")
+            for name, size in sizes
+        }
+        given |= dict(
+            vocab_size=50,
+            d_model=width,
+            max_position_embeddings=32,
+            scale_embedding=True,
+            pad_token_id=49,
+            eos_token_id=0,
+        )
         given |= dict(decoder_start_token_id=49, forced_eos_token_id=None)
     elif kind in LLAMAS:
-        given = dict(hidden_size=width, num_attention_heads=heads, num_key_value_heads=heads // 2, intermediate_size=hidden, num_hidden_layers=layers)
-        given |= dict(vocab_size=50, max_position_embeddings=32, tie_word_embeddings=kind.startswith("Qwen"), bos_token_id=1, eos_token_id=2)
+        given = dict(
+            hidden_size=width,
+            num_attention_heads=heads,
+            num_key_value_heads=heads // 2,
+            intermediate_size=hidden,
+            num_hidden_layers=layers,
+        )
+        given |= dict(
+            vocab_size=50,
+            max_position_embeddings=32,
+            tie_word_embeddings=kind.startswith("Qwen"),
+            bos_token_id=1,
+            eos_token_id=2,
+        )
         given |= dict(sliding_window=None) if kind.startswith("Mistral") else {}
     else:
-        given = dict(hidden_size=width, num_attention_heads=heads, intermediate_size=hidden, num_hidden_layers=layers, num_labels=3)
-        given |= dict(image_size=(8, 12), patch_size=4) if kind.startswith("ViT") else dict(vocab_size=50, max_position_embeddings=32)
+        given = dict(
+            hidden_size=width,
+            num_attention_heads=heads,
+            intermediate_size=hidden,
+            num_hidden_layers=layers,
+            num_labels=3,
+        )
+        given |= (
+            dict(image_size=(8, 12), patch_size=4)
+            if kind.startswith("ViT")
+            else dict(vocab_size=50, max_position_embeddings=32)
+        )
     found = getattr(transformers, kind)
     more = dict(add_pooling_layer=False) if kind == "ViTModel" else {}
     model = found(found.config_class(**{**given, **options}), **more)
@@ -72,7 +129,13 @@ def theirs_of(kind, heads=4, width=24, hidden=40, layers=2, **options):
 
 def inputs_of(kind):
     ids = torch.tensor([[7, 8, 9, 10, 11], [9, 8, 7, 6, 5]])
-    return (torch.linspace(0, 1, 2 * 3 * 8 * 12).view(2, 3, 8, 12),) if kind.startswith("ViT") else (ids, ids + 1) if kind == "MarianMTModel" else (ids,)
+    return (
+        (torch.linspace(0, 1, 2 * 3 * 8 * 12).view(2, 3, 8, 12),)
+        if kind.startswith("ViT")
+        else (ids, ids + 1)
+        if kind == "MarianMTModel"
+        else (ids,)
+    )
 
 
 @torch.no_grad()
@@ -93,18 +156,33 @@ class Folder:
     def __init__(self, path, theirs):
         self.path, self.theirs = Path(path), theirs
         theirs.save_pretrained(path)
-        self.file, self.config_file = self.path / "model.safetensors", self.path / "config.json"
+        self.file, self.config_file = (
+            self.path / "model.safetensors",
+            self.path / "config.json",
+        )
         self.tensors = load_file(self.file)
 
     def write(self, tensors):
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, self.file, metadata={"format": "pt"})
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()},
+            self.file,
+            metadata={"format": "pt"},
+        )
         return self
 
     def change(self, drop=(), **more):
-        return self.write({name: tensor for name, tensor in {**self.tensors, **more}.items() if name not in drop})
+        return self.write(
+            {
+                name: tensor
+                for name, tensor in {**self.tensors, **more}.items()
+                if name not in drop
+            }
+        )
 
     def configure(self, **options):
-        self.config_file.write_text(json.dumps({**json.loads(self.config_file.read_text()), **options}))
+        self.config_file.write_text(
+            json.dumps({**json.loads(self.config_file.read_text()), **options})
+        )
         return self
 
     def needed(self):
@@ -145,25 +223,43 @@ def test_each_tensor_of_a_folder_is_needed(folder, kind):
 @each_kind
 def test_what_is_missing_left_over_or_misshapen_is_named(folder, kind):
     gone, renamed, cut = folder.needed()[:3]
-    folder.change(drop=[gone, renamed], **{f"{renamed}x": folder.tensors[renamed], cut: torch.ones(5, 5, 5)})
+    folder.change(
+        drop=[gone, renamed],
+        **{f"{renamed}x": folder.tensors[renamed], cut: torch.ones(5, 5, 5)},
+    )
     last = {name.split(".")[-1] for name in (gone, renamed, cut)}
-    folder.refused("missing: ", "left over: ", f"{renamed.split('.')[-1]}x", "of another shape: ", "got (5, 5, 5), expected (", *last)
+    folder.refused(
+        "missing: ",
+        "left over: ",
+        f"{renamed.split('.')[-1]}x",
+        "of another shape: ",
+        "got (5, 5, 5), expected (",
+        *last,
+    )
 
 
 @each_kind
 def test_a_folder_without_a_layer_is_refused(folder, kind):
-    folder.change(drop=[name for name in folder.tensors if ".1." in name]).refused("missing: ")
+    folder.change(drop=[name for name in folder.tensors if ".1." in name]).refused(
+        "missing: "
+    )
 
 
 @each_kind
 def test_weights_of_another_type_keep_their_meaning(folder, kind):
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
         folder.write({name: tensor.to(dtype) for name, tensor in folder.tensors.items()})
-        theirs = getattr(transformers, kind).from_pretrained(folder.path, dtype=torch.float32, **more(kind)).eval()
+        theirs = (
+            getattr(transformers, kind)
+            .from_pretrained(folder.path, dtype=torch.float32, **more(kind))
+            .eval()
+        )
         assert gap(folder.read(), theirs) < 1e-5
     name = folder.needed()[0]
     folder.change(**{name: folder.tensors[name] * float("nan")}).refused("not finite: ")
-    folder.change(**{name: folder.tensors[name].to(torch.int8)}).refused("not of floating-point numbers: ", "torch.int8")
+    folder.change(**{name: folder.tensors[name].to(torch.int8)}).refused(
+        "not of floating-point numbers: ", "torch.int8"
+    )
 
 
 def more(kind):
@@ -191,22 +287,64 @@ def test_shards_are_read_and_none_may_be_missing(folder, kind):
         ("GPT2LMHeadModel", dict(add={"lm_head.weight": "transformer.wte.weight"})),
         ("GPT2LMHeadModel", dict(rename={"transformer.wte.weight": "lm_head.weight"})),
         ("GPT2LMHeadModel", dict(replace=("transformer.", ""))),
-        ("GPT2LMHeadModel", dict(noise={"transformer.h.0.attn.bias": (1, 1, 32, 32), "transformer.h.1.attn.masked_bias": ()})),
-        ("BertForMaskedLM", dict(noise={"bert.pooler.dense.weight": (24, 24), "cls.seq_relationship.bias": (2,)})),
-        ("BertForMaskedLM", dict(noise={"bert.embeddings.position_ids": (1, 32)}, replace=("LayerNorm.weight", "LayerNorm.gamma"))),
-        ("BertForMaskedLM", dict(replace=("LayerNorm.bias", "LayerNorm.beta"), rename={"cls.predictions.bias": "cls.predictions.decoder.bias"})),
+        (
+            "GPT2LMHeadModel",
+            dict(
+                noise={
+                    "transformer.h.0.attn.bias": (1, 1, 32, 32),
+                    "transformer.h.1.attn.masked_bias": (),
+                }
+            ),
+        ),
+        (
+            "BertForMaskedLM",
+            dict(
+                noise={
+                    "bert.pooler.dense.weight": (24, 24),
+                    "cls.seq_relationship.bias": (2,),
+                }
+            ),
+        ),
+        (
+            "BertForMaskedLM",
+            dict(
+                noise={"bert.embeddings.position_ids": (1, 32)},
+                replace=("LayerNorm.weight", "LayerNorm.gamma"),
+            ),
+        ),
+        (
+            "BertForMaskedLM",
+            dict(
+                replace=("LayerNorm.bias", "LayerNorm.beta"),
+                rename={"cls.predictions.bias": "cls.predictions.decoder.bias"},
+            ),
+        ),
         ("BertModel", dict(replace=("enc", "bert.enc"))),
         ("ViTForImageClassification", dict(replace=("encoder.layer.", "layers."))),
-        ("MarianMTModel", dict(rename={"model.shared.weight": "model.decoder.embed_tokens.weight"})),
+        (
+            "MarianMTModel",
+            dict(rename={"model.shared.weight": "model.decoder.embed_tokens.weight"}),
+        ),
         ("MarianMTModel", dict(add={"lm_head.weight": "model.shared.weight"})),
     ],
 )
 def test_what_may_be_absent_or_present_is_not_refused(folder, kind, changes):
     "Either side of a tied pair, tables that only count, masks, the head of another task, names of older versions."
-    tensors = {**folder.tensors, **{name: folder.tensors[of].clone() for name, of in changes.get("add", {}).items()}}
-    tensors |= {name: torch.randn(shape) for name, shape in changes.get("noise", {}).items()}
-    tensors = {changes.get("rename", {}).get(name, name): tensor for name, tensor in tensors.items()}
-    tensors = {name.replace(*changes.get("replace", ("", ""))): tensor for name, tensor in tensors.items()}
+    tensors = {
+        **folder.tensors,
+        **{name: folder.tensors[of].clone() for name, of in changes.get("add", {}).items()},
+    }
+    tensors |= {
+        name: torch.randn(shape) for name, shape in changes.get("noise", {}).items()
+    }
+    tensors = {
+        changes.get("rename", {}).get(name, name): tensor
+        for name, tensor in tensors.items()
+    }
+    tensors = {
+        name.replace(*changes.get("replace", ("", ""))): tensor
+        for name, tensor in tensors.items()
+    }
     assert tensors.keys() != folder.tensors.keys()
     assert gap(folder.write(tensors).read(), folder.theirs) < 1e-5
 
@@ -216,9 +354,21 @@ def test_what_may_be_absent_or_present_is_not_refused(folder, kind, changes):
     [
         ("GPT2LMHeadModel", "lm_head.weight", "transformer.wte.weight"),
         ("GPT2LMHeadModel", "ln_f.weight", "transformer.ln_f.weight"),
-        ("BertForMaskedLM", "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
-        ("BertForMaskedLM", "cls.predictions.transform.LayerNorm.gamma", "cls.predictions.transform.LayerNorm.weight"),
-        ("ViTForImageClassification", "vit.layers.0.attention.q_proj.bias", "vit.encoder.layer.0.attention.attention.query.bias"),
+        (
+            "BertForMaskedLM",
+            "cls.predictions.decoder.weight",
+            "bert.embeddings.word_embeddings.weight",
+        ),
+        (
+            "BertForMaskedLM",
+            "cls.predictions.transform.LayerNorm.gamma",
+            "cls.predictions.transform.LayerNorm.weight",
+        ),
+        (
+            "ViTForImageClassification",
+            "vit.layers.0.attention.q_proj.bias",
+            "vit.encoder.layer.0.attention.attention.query.bias",
+        ),
         ("ViTForImageClassification", "vit.pooler.dense.bias", "classifier.bias"),
         ("MarianMTModel", "model.encoder.embed_tokens.weight", "model.shared.weight"),
         ("MarianMTModel", "model.encoder.embed_positions.weight", "model.shared.weight"),
@@ -231,7 +381,9 @@ def test_two_tensors_for_one_place_are_refused(folder, kind, name, of):
 @pytest.mark.parametrize("kind", ["ViTModel"])
 def test_a_name_that_only_looks_like_an_old_one_is_refused(folder, kind):
     name = "encoder.layer.1.attention.attention.value.weight"
-    folder.change(drop=[name], **{name.replace("value", "valud"): folder.tensors[name]}).refused("missing: ", "left over: ", "valud")
+    folder.change(
+        drop=[name], **{name.replace("value", "valud"): folder.tensors[name]}
+    ).refused("missing: ", "left over: ", "valud")
 
 
 @pytest.mark.parametrize("kind", ["GPT2LMHeadModel"])
@@ -242,28 +394,54 @@ def test_no_pickle_is_read(folder, kind, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "ran"),)
 
-    pickled, index = folder.path / "pytorch_model.bin", folder.path / "model.safetensors.index.json"
+    pickled, index = (
+        folder.path / "pytorch_model.bin",
+        folder.path / "model.safetensors.index.json",
+    )
     folder.file.unlink()
     torch.save(folder.tensors, pickled)
-    folder.refused("a folder with model.safetensors; pytorch_model.bin can hold code, and is never read")
+    folder.refused(
+        "a folder with model.safetensors; pytorch_model.bin can hold code, and is never read"
+    )
     pickled.write_bytes(pickle.dumps(Bomb()))
     for name in (pickled.name, f"../{folder.path.name}/{folder.file.name}", "/etc/passwd"):
-        index.write_text(json.dumps(dict(metadata={}, weight_map={"transformer.wte.weight": name})))
+        index.write_text(
+            json.dumps(dict(metadata={}, weight_map={"transformer.wte.weight": name}))
+        )
         folder.refused("weight_map: got")
-    for content in ("", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": 3}}', '{"weight_map": {}}'):
+    for content in (
+        "",
+        "[]",
+        "{}",
+        '{"weight_map": 3}',
+        '{"weight_map": {"a": 3}}',
+        '{"weight_map": {}}',
+    ):
         index.write_text(content)
         folder.refused()
     index.unlink()
     folder.file.write_bytes(pickle.dumps(Bomb()))
     folder.refused("holds no readable model")
-    folder.change().configure(transformers_weights="pytorch_model.bin").refused("transformers_weights: got")
+    folder.change().configure(transformers_weights="pytorch_model.bin").refused(
+        "transformers_weights: got"
+    )
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("kind", ["BertModel"])
 def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
     good = folder.config_file.read_text()
-    for content in ("", "[]", "null", "3", '{"architectures": 3}', '{"architectures": []}', '{"architectures": [["x"]]}', good[:40], "\udcff"):
+    for content in (
+        "",
+        "[]",
+        "null",
+        "3",
+        '{"architectures": 3}',
+        '{"architectures": []}',
+        '{"architectures": [["x"]]}',
+        good[:40],
+        "\udcff",
+    ):
         folder.config_file.write_bytes(content.encode(errors="surrogateescape"))
         folder.refused("holds no readable model")
     for options, why in [
@@ -283,23 +461,55 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
     folder.refused("got 'an adapter', expected the whole model")
 
 
-@pytest.mark.parametrize("given", [5, None, True, 2.5, b"gpt2", ["gpt2"], "", "no/such/folder", "/nowhere", "./x", Path("nowhere"), "a" * 5000 + "/b/c", "x\0y"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        5,
+        None,
+        True,
+        2.5,
+        b"gpt2",
+        ["gpt2"],
+        "",
+        "no/such/folder",
+        "/nowhere",
+        "./x",
+        Path("nowhere"),
+        "a" * 5000 + "/b/c",
+        "x\0y",
+    ],
+)
 def test_what_is_no_folder_is_refused_before_the_hub_is_asked(given, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
-    with pytest.raises(ValueError, match="model: got .*expected a model, its folder, or its name on the Hub"):
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download",
+        lambda *_, **__: pytest.fail("the hub was asked"),
+    )
+    with pytest.raises(
+        ValueError,
+        match="model: got .*expected a model, its folder, or its name on the Hub",
+    ):
         from_huggingface(given)
 
 
 def test_a_name_is_looked_up_and_only_plain_files_are_fetched(tmp_path, monkeypatch):
     asked = []
     folder = Folder(tmp_path, theirs_of("GPT2LMHeadModel"))
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, revision, allow_patterns: asked.append((name, allow_patterns, revision)) or tmp_path)
-    assert gap(from_huggingface("some-one/gpt2.small", revision="abc"), folder.theirs) < 1e-5
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download",
+        lambda name, revision, allow_patterns: (
+            asked.append((name, allow_patterns, revision)) or tmp_path
+        ),
+    )
+    assert (
+        gap(from_huggingface("some-one/gpt2.small", revision="abc"), folder.theirs) < 1e-5
+    )
     assert asked[0][2] == "abc"
     for no_name in (tmp_path, folder.theirs):  # which have no revisions
         with pytest.raises(ValueError, match="revision: got 'abc', expected None"):
             from_huggingface(no_name, revision="abc")
-    assert asked[0][0] == "some-one/gpt2.small" and not any(pattern.endswith(("bin", "py")) for pattern in asked[0][1])
+    assert asked[0][0] == "some-one/gpt2.small" and not any(
+        pattern.endswith(("bin", "py")) for pattern in asked[0][1]
+    )
 
     def fail(*_, **__):
         raise OSError("no network")
@@ -321,36 +531,85 @@ def test_options_are_applied_before_they_are_checked():
     assert again.config.pad_token_id == 3 and gap(ours, again) < 1e-5
 
 
-@pytest.mark.parametrize("option", [dict(n_heads=2), dict(norm="post"), dict(activation="relu"), dict(norm_eps=0.1), dict(eos_id=3), dict(d_ff=41)])
+@pytest.mark.parametrize(
+    "option",
+    [
+        dict(n_heads=2),
+        dict(norm="post"),
+        dict(activation="relu"),
+        dict(norm_eps=0.1),
+        dict(eos_id=3),
+        dict(d_ff=41),
+    ],
+)
 def test_an_option_that_changes_the_model_is_refused(option):
     (name,) = option
     with pytest.raises(ValueError, match=f"{name}: got .*as their model has it"):
         from_huggingface(theirs_of("GPT2LMHeadModel"), **option)
-    assert from_huggingface(theirs_of("GPT2LMHeadModel"), dropout=0.3, attention_dropout=0.2).config.dropout == 0.3
+    assert (
+        from_huggingface(
+            theirs_of("GPT2LMHeadModel"), dropout=0.3, attention_dropout=0.2
+        ).config.dropout
+        == 0.3
+    )
 
 
-@pytest.mark.parametrize("option", [dict(positions="rotary"), dict(bos_id=3), dict(tie_weights=False), dict(patch_size=2), dict(n_hedas=2)])
+@pytest.mark.parametrize(
+    "option",
+    [
+        dict(positions="rotary"),
+        dict(bos_id=3),
+        dict(tie_weights=False),
+        dict(patch_size=2),
+        dict(n_hedas=2),
+    ],
+)
 def test_an_option_is_refused_by_each_model(option):
     for kind in KINDS:
-        if "tie_weights" in option and kind in LLAMAS:  # some of them are tied, some are not
+        if (
+            "tie_weights" in option and kind in LLAMAS
+        ):  # some of them are tied, some are not
             option = dict(tie_weights=not kind.startswith("Qwen"))
-            assert from_huggingface(theirs_of(kind), tie_weights=kind.startswith("Qwen")).config.tie_weights != option["tie_weights"]
+            assert (
+                from_huggingface(
+                    theirs_of(kind), tie_weights=kind.startswith("Qwen")
+                ).config.tie_weights
+                != option["tie_weights"]
+            )
         with pytest.raises(ValueError):
             from_huggingface(theirs_of(kind), **option)
 
 
-@pytest.mark.parametrize("ids", [dict(), dict(bos_token_id=None), dict(bos_token_id=50256), dict(bos_token_id=50256, pad_token_id=50257), dict(pad_token_id=0)])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        dict(),
+        dict(bos_token_id=None),
+        dict(bos_token_id=50256),
+        dict(bos_token_id=50256, pad_token_id=50257),
+        dict(pad_token_id=0),
+    ],
+)
 def test_a_language_model_without_an_end_writes_to_the_limit(ids, tmp_path):
     theirs = theirs_of("GPT2LMHeadModel", eos_token_id=None, **ids)
     theirs.save_pretrained(tmp_path)
     prompt = torch.tensor([[7, 8, 9], [5, 6, 7]])
     for ours in (from_huggingface(theirs), from_huggingface(tmp_path)):
         assert ours.config.eos_id is None
-        found, uncached = greedy_decode(ours, prompt, 8), greedy_decode(Uncached(ours), prompt, 8)
+        found, uncached = (
+            greedy_decode(ours, prompt, 8),
+            greedy_decode(UncachedDecoder(ours), prompt, 8),
+        )
         assert found.lengths.tolist() == [8, 8] and torch.equal(found.ids, uncached.ids)
         assert beam_search(ours, prompt, 8, beam_size=3).lengths.tolist() == [8, 8]
     if not {0, 49} & {ours.config.pad_id, ours.config.bos_id}:  # which ours never writes
-        written = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=8, do_sample=False, pad_token_id=0)
+        written = theirs.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=8,
+            do_sample=False,
+            pad_token_id=0,
+        )
         assert written[:, 3:].tolist() == found.ids.tolist()
     with pytest.raises(ValueError, match=r"eos_token_id: got \[1, 2\], expected one id"):
         from_huggingface(theirs_of("GPT2LMHeadModel", eos_token_id=[1, 2]))
@@ -361,26 +620,52 @@ def models_of_ours():
     bert = BERTConfig(**sizes, vocab_size=50, max_len=32)
     vit = ViTConfig(**sizes, height=8, width=12, patch_size=4)
     captioner = Captioner(CaptionerConfig(**sizes, norm="pre"))
-    yield from (GPT(GPTConfig(**sizes, vocab_size=50, max_len=32)), BERT(bert), MaskedLanguageModel(bert), SentenceClassifier(bert))
-    yield from (ViT(vit), ImageClassifier(vit), Transformer(TransformerConfig.preset("tiny", attention_bias=True, output_bias=True)))
+    yield from (
+        GPT(GPTConfig(**sizes, vocab_size=50, max_len=32)),
+        BERT(bert),
+        MaskedLanguageModel(bert),
+        SentenceClassifier(bert),
+    )
+    yield from (
+        ViT(vit),
+        ImageClassifier(vit),
+        Transformer(
+            TransformerConfig.preset("tiny", attention_bias=True, output_bias=True)
+        ),
+    )
     llama = LlamaConfig.preset("tiny", **sizes, n_kv_heads=2, pad_id=None, bos_id=1)
-    yield from (Llama(llama), Llama(llama.replace(qk_norm=True, tie_weights=False)), Llama(llama.replace(qkv_bias=True, d_k=10, rope_factor=8.0)))
-    yield from (captioner, captioner.vit, MaskedLanguageModel(bert).bert, ImageClassifier(vit).vit)
+    yield from (
+        Llama(llama),
+        Llama(llama.replace(qk_norm=True, tie_weights=False)),
+        Llama(llama.replace(qkv_bias=True, d_k=10, rope_factor=8.0)),
+    )
+    yield from (
+        captioner,
+        captioner.vit,
+        MaskedLanguageModel(bert).bert,
+        ImageClassifier(vit).vit,
+    )
 
 
-@pytest.mark.parametrize("model", list(models_of_ours()), ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", list(models_of_ours()), ids=lambda model: type(model).__name__
+)
 def test_a_model_of_ours_goes_through_both_kinds_of_folder(model, tmp_path):
     "Every weight is the same to the last bit, but for the pooler that BertForMaskedLM has not."
     randomised(model)
     copies = [load_model(save_model(model, tmp_path / "ours"), type(model))]
     if type(model) is not Captioner:
-        to_huggingface(torch.compile(model, backend="eager")).save_pretrained(tmp_path / "theirs")
+        to_huggingface(torch.compile(model, backend="eager")).save_pretrained(
+            tmp_path / "theirs"
+        )
         copies.append(from_huggingface(tmp_path / "theirs"))
     for read in copies:
         assert type(read) is type(model) and not read.training
         state = read.state_dict()
         for name, weight in model.state_dict().items():
-            assert torch.equal(weight, state[name]) or ("pooler" in name and type(model) is MaskedLanguageModel), name
+            assert torch.equal(weight, state[name]) or (
+                "pooler" in name and type(model) is MaskedLanguageModel
+            ), name
 
 
 def test_every_class_of_ours_with_a_config_can_be_loaded(tmp_path):
@@ -391,16 +676,30 @@ def test_every_class_of_ours_with_a_config_can_be_loaded(tmp_path):
     found = {
         value
         for name in modules()
-        for value in vars(importlib.import_module(f"{PACKAGE.name}.{name}" if name else PACKAGE.name)).values()
-        if inspect.isclass(value) and issubclass(value, nn.Module) and value.__module__.startswith(PACKAGE.name) and hasattr(value, "config_class")
+        for value in vars(
+            importlib.import_module(f"{PACKAGE.name}.{name}" if name else PACKAGE.name)
+        ).values()
+        if inspect.isclass(value)
+        and issubclass(value, nn.Module)
+        and value.__module__.startswith(PACKAGE.name)
+        and hasattr(value, "config_class")
     }
     models = list(models_of_ours())
     assert found == {type(model) for model in models}
-    for wrapper in (Uncached(Transformer(TransformerConfig.preset("tiny"))), nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match="model: got .* expected a model with a `config`, and its class as `config_class`"):
+    for wrapper in (
+        UncachedDecoder(Transformer(TransformerConfig.preset("tiny"))),
+        nn.Linear(2, 2),
+    ):
+        with pytest.raises(
+            ValueError,
+            match="model: got .* expected a model with a `config`, and its class as `config_class`",
+        ):
             save_model(wrapper, "nowhere")
     assert not Path("nowhere").exists()
-    with pytest.raises(ValueError, match="model_class: got 'Linear', expected a class with a `config_class`"):
+    with pytest.raises(
+        ValueError,
+        match="model_class: got 'Linear', expected a class with a `config_class`",
+    ):
         load_model(save_model(models[0], tmp_path / "model"), nn.Linear)
 
 
@@ -410,7 +709,14 @@ PLAIN = dict(d_model=24, nhead=4, dim_feedforward=40, batch_first=True)
 
 
 def torch_model(**options):
-    sizes = dict(d_model=24, nhead=4, num_encoder_layers=3, num_decoder_layers=3, dim_feedforward=40, batch_first=True)
+    sizes = dict(
+        d_model=24,
+        nhead=4,
+        num_encoder_layers=3,
+        num_decoder_layers=3,
+        dim_feedforward=40,
+        batch_first=True,
+    )
     return randomised(nn.Transformer(**{**sizes, **options}))
 
 
@@ -420,7 +726,9 @@ def torch_model(**options):
 )  # fmt: skip
 def test_a_layer_that_differs_is_named(side, options):
     model = torch_model()
-    layer = dict(encoder=nn.TransformerEncoderLayer, decoder=nn.TransformerDecoderLayer)[side]
+    layer = dict(encoder=nn.TransformerEncoderLayer, decoder=nn.TransformerDecoderLayer)[
+        side
+    ]
     getattr(model, side).layers[1] = layer(**{**PLAIN, **options})
     with pytest.raises(ValueError, match=rf"{side}\.layers\.1"):
         from_torch(model)
@@ -437,8 +745,16 @@ def test_a_layer_that_differs_is_named(side, options):
         ("encoder.layers.0", "activation", nn.GELU()),
         ("encoder.layers.0.norm1", None, nn.RMSNorm(24)),
         ("encoder.layers.0.norm1", None, nn.GroupNorm(1, 24)),
-        ("encoder.layers.0.self_attn", None, nn.MultiheadAttention(24, 4, add_bias_kv=True)),
-        ("encoder.layers.0.self_attn", None, nn.MultiheadAttention(24, 4, kdim=12, vdim=12)),
+        (
+            "encoder.layers.0.self_attn",
+            None,
+            nn.MultiheadAttention(24, 4, add_bias_kv=True),
+        ),
+        (
+            "encoder.layers.0.self_attn",
+            None,
+            nn.MultiheadAttention(24, 4, kdim=12, vdim=12),
+        ),
         ("decoder.layers.0.linear1", None, nn.Linear(24, 40, bias=False)),
         ("encoder.norm", None, nn.Identity()),
         ("encoder", None, nn.Identity()),
@@ -464,21 +780,53 @@ def test_settings_that_are_the_same_everywhere_are_kept():
         layer.dropout.p, layer.self_attn.dropout = 0.2, 0.3
         layer.dropout1.p = layer.dropout2.p = 0.1
     config = from_torch(model)["encoder"].layers[0]
-    assert [config.feed_forward.dropout.p, config.residuals[0].dropout.p, config.residuals[1].dropout.p] == [0.2, 0.1, 0.1]
+    assert [
+        config.feed_forward.dropout.p,
+        config.residuals[0].dropout.p,
+        config.residuals[1].dropout.p,
+    ] == [0.2, 0.1, 0.1]
 
 
-@pytest.mark.parametrize("given", [None, 3, nn.Identity(), nn.TransformerEncoder(nn.TransformerEncoderLayer(**PLAIN), 1), GPT(GPTConfig.preset("tiny", vocab_size=9))])
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        3,
+        nn.Identity(),
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(**PLAIN), 1),
+        GPT(GPTConfig.preset("tiny", vocab_size=9)),
+    ],
+)
 def test_another_model_is_refused_by_name(given):
-    for function in (from_torch, to_torch, *[to_huggingface] * (not isinstance(given, GPT))):
-        with pytest.raises(ValueError, match=f"model: got '{type(given).__name__}', expected"):
+    for function in (
+        from_torch,
+        to_torch,
+        *[to_huggingface] * (not isinstance(given, GPT)),
+    ):
+        with pytest.raises(
+            ValueError, match=f"model: got '{type(given).__name__}', expected"
+        ):
             function(given)
 
 
 def test_compiled_models_are_taken_as_what_they_wrap():
-    theirs, ours = torch_model(), randomised(Transformer(TransformerConfig.preset("tiny", attention_bias=True)))
-    for plain, function in ((theirs, from_torch), (ours, to_torch), (ours, to_huggingface), (theirs_of("BertModel"), from_huggingface)):
-        one, two = (function(model).state_dict() for model in (plain, torch.compile(plain, backend="eager")))
-        assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+    theirs, ours = (
+        torch_model(),
+        randomised(Transformer(TransformerConfig.preset("tiny", attention_bias=True))),
+    )
+    for plain, function in (
+        (theirs, from_torch),
+        (ours, to_torch),
+        (ours, to_huggingface),
+        (theirs_of("BertModel"), from_huggingface),
+    ):
+        one, two = (
+            function(model).state_dict()
+            for model in (plain, torch.compile(plain, backend="eager"))
+        )
+        assert one.keys() == two.keys() and all(
+            torch.equal(one[name], two[name]) for name in one
+        )
 
 
 # ---- A fuzz over folders ----
@@ -490,30 +838,87 @@ def spoil_tensors(rng, folder):
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         name, other = rng.sample(sorted(tensors), 2)
         tensor = tensors[name]
-        way = rng.choice(["drop", "rename", "swap", "shape", "flat", "type", "add", "number", "nan", "layer", "move", "prefix", "transpose", "cut"])
+        way = rng.choice(
+            [
+                "drop",
+                "rename",
+                "swap",
+                "shape",
+                "flat",
+                "type",
+                "add",
+                "number",
+                "nan",
+                "layer",
+                "move",
+                "prefix",
+                "transpose",
+                "cut",
+            ]
+        )
         if way in ("drop", "rename"):
             del tensors[name]
         if way == "rename":
-            tensors[rng.choice([name + "x", name[:-1], name.upper(), name.replace("1", "2"), "model." + name, name.partition(".")[2] or "x", ""])] = tensor
+            tensors[
+                rng.choice(
+                    [
+                        name + "x",
+                        name[:-1],
+                        name.upper(),
+                        name.replace("1", "2"),
+                        "model." + name,
+                        name.partition(".")[2] or "x",
+                        "",
+                    ]
+                )
+            ] = tensor
         if way == "swap":
             tensors[name], tensors[other] = tensors[other], tensor
         if way == "shape":
-            tensors[name] = torch.randn([rng.randint(0, 5) for _ in range(rng.randint(0, 4))])
+            tensors[name] = torch.randn(
+                [rng.randint(0, 5) for _ in range(rng.randint(0, 4))]
+            )
         if way == "flat":
-            tensors[name] = tensor.reshape(rng.choice([(-1,), (1, *tensor.shape), (*tensor.shape, 1)]))
+            tensors[name] = tensor.reshape(
+                rng.choice([(-1,), (1, *tensor.shape), (*tensor.shape, 1)])
+            )
         if way == "type":
-            tensors[name] = tensor.to(rng.choice([torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool]))
+            tensors[name] = tensor.to(
+                rng.choice(
+                    [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool]
+                )
+            )
         if way == "add":
-            tensors[rng.choice(["lm_head.weight", "x", name + ".1", "pooler.dense.weight", "bert.pooler.dense.bias"])] = torch.randn(rng.choice([(50, 24), (24, 24), (1,)]))
+            tensors[
+                rng.choice(
+                    [
+                        "lm_head.weight",
+                        "x",
+                        name + ".1",
+                        "pooler.dense.weight",
+                        "bert.pooler.dense.bias",
+                    ]
+                )
+            ] = torch.randn(rng.choice([(50, 24), (24, 24), (1,)]))
         if way in ("number", "nan"):
             tensors[name] = tensor.clone()
-            tensors[name].view(-1)[rng.randrange(max(tensor.numel(), 1)) if tensor.numel() else slice(0)] = float("nan") if way == "nan" else rng.gauss(0, 3)
+            tensors[name].view(-1)[
+                rng.randrange(max(tensor.numel(), 1)) if tensor.numel() else slice(0)
+            ] = float("nan") if way == "nan" else rng.gauss(0, 3)
         if way == "layer":
-            tensors = {key: value for key, value in tensors.items() if f".{rng.choice('01')}." not in key} or tensors
+            tensors = {
+                key: value
+                for key, value in tensors.items()
+                if f".{rng.choice('01')}." not in key
+            } or tensors
         if way == "move":
             tensors = {key.replace(".0.", ".7."): value for key, value in tensors.items()}
         if way == "prefix":
-            tensors = {rng.choice(["bert.", "transformer.", "vit.", "model.", "module."]) + key: value for key, value in tensors.items()}
+            tensors = {
+                rng.choice(["bert.", "transformer.", "vit.", "model.", "module."])
+                + key: value
+                for key, value in tensors.items()
+            }
         if way == "transpose" and tensor.ndim == 2:
             tensors[name] = tensor.t()
         if way == "cut":
@@ -527,7 +932,9 @@ def spoil_bytes(rng, folder):
     "One file with bits flipped, bytes gone or repeated."
     file = rng.choice([folder.file, folder.file, folder.config_file])
     content = bytearray(file.read_bytes())
-    header = int.from_bytes(content[:8], "little") + 8 if file == folder.file else len(content)
+    header = (
+        int.from_bytes(content[:8], "little") + 8 if file == folder.file else len(content)
+    )
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(rng.choice([min(header, len(content)), len(content)]))
         if rng.random() < 0.7:
@@ -546,8 +953,32 @@ def spoil_options(rng, folder):
     options = json.loads(folder.config_file.read_text())
     name = rng.choice(sorted(options))
     value = options[name]
-    wrong = [None, -1, 0, 1, 2, 3, 2.5, 10**9, 10**30, "", "relu", "gelu", "tanh", [], [1, 2], {}, True, False, float("nan")]
-    options[name] = value * 2 if isinstance(value, (int, float)) and rng.random() < 0.2 else rng.choice(wrong)
+    wrong = [
+        None,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        2.5,
+        10**9,
+        10**30,
+        "",
+        "relu",
+        "gelu",
+        "tanh",
+        [],
+        [1, 2],
+        {},
+        True,
+        False,
+        float("nan"),
+    ]
+    options[name] = (
+        value * 2
+        if isinstance(value, (int, float)) and rng.random() < 0.2
+        else rng.choice(wrong)
+    )
     if rng.random() < 0.2:
         del options[name]
     folder.config_file.write_text(json.dumps(options))
@@ -562,10 +993,19 @@ def outcome(folder, kind):
         return "refused"
     try:
         theirs, info = getattr(transformers, kind).from_pretrained(
-            folder.path, dtype=torch.float32, output_loading_info=True, use_safetensors=True, attn_implementation="eager", **more(kind)
+            folder.path,
+            dtype=torch.float32,
+            output_loading_info=True,
+            use_safetensors=True,
+            attn_implementation="eager",
+            **more(kind),
         )
         difference = gap(ours, theirs.eval())
-    except (IndexError, OverflowError, ValueError):  # few positions, an id of 1e30, a dropout that ours does not have
+    except (
+        IndexError,
+        OverflowError,
+        ValueError,
+    ):  # few positions, an id of 1e30, a dropout that ours does not have
         return "theirs"
     assert not info["missing_keys"] and not info["mismatched_keys"], info
     assert difference < 1e-4
@@ -574,7 +1014,17 @@ def outcome(folder, kind):
 
 def fuzz(path, seed, tries):
     rng, counts = random.Random(seed), {}
-    kind, sizes = rng.choice(KINDS), rng.choice([{}, dict(heads=3, hidden=24), dict(heads=2, width=24, layers=1), dict(heads=6, width=48, layers=3)])
+    kind, sizes = (
+        rng.choice(KINDS),
+        rng.choice(
+            [
+                {},
+                dict(heads=3, hidden=24),
+                dict(heads=2, width=24, layers=1),
+                dict(heads=6, width=48, layers=3),
+            ]
+        ),
+    )
     folder = Folder(path, theirs_of(kind, **sizes))
     whole = {file: file.read_bytes() for file in (folder.file, folder.config_file)}
     for i in range(tries):
@@ -582,11 +1032,15 @@ def fuzz(path, seed, tries):
             file.write_bytes(content)
         state = rng.getstate()
         try:
-            rng.choice([spoil_tensors, spoil_tensors, spoil_bytes, spoil_options])(rng, folder)
+            rng.choice([spoil_tensors, spoil_tensors, spoil_bytes, spoil_options])(
+                rng, folder
+            )
             found = outcome(folder, kind)
         except BaseException as error:
             keep = Path(os.environ.get("FUZZ_KEEP", path))
-            raise AssertionError(f"{kind}, seed {seed}, try {i}, {sizes}: {type(error).__name__}: {error} ({keep}, {hash(state)})") from error
+            raise AssertionError(
+                f"{kind}, seed {seed}, try {i}, {sizes}: {type(error).__name__}: {error} ({keep}, {hash(state)})"
+            ) from error
         counts[found] = counts.get(found, 0) + 1
     return counts
 

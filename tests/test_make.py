@@ -43,7 +43,8 @@ def test_copy_task_installs_the_core_only(place):
 
 
 @pytest.mark.parametrize(
-    "target,stamps", [("copy-task", [".core"]), ("test", [".core", ".dev"]), ("docs", [".core", ".dev"])]
+    "target,stamps",
+    [("copy-task", [".core"]), ("test", [".core", ".dev"]), ("docs", [".core", ".dev"])],
 )
 def test_set_up_is_not_repeated(place, target, stamps):
     set_up(place, *stamps)
@@ -55,7 +56,10 @@ def test_a_changed_pin_installs_again(place, name):
     set_up(place, ".core", ".dev")
     later = (place / ".venv" / ".dev").stat().st_mtime + 10
     os.utime(place / name, (later, later))
-    assert "pip" in make("-n", "copy-task", folder=place).stdout and "[dev" in make("-n", "test", folder=place).stdout
+    assert (
+        "pip" in make("-n", "copy-task", folder=place).stdout
+        and "[dev" in make("-n", "test", folder=place).stdout
+    )
 
 
 def stand_in(folder, refuses="nothing"):
@@ -86,7 +90,9 @@ def test_set_up_happens_once(place):
     for target, option in (("core", "-e ."), ("dev", "-e .[dev,docs]")):
         assert make(target, f"PYTHON={python}", folder=place).returncode == 0
         installs = [call for call in calls(place) if "install" in call]
-        assert installs[-1].endswith(option) and all("-c constraints.txt" in call for call in installs)
+        assert installs[-1].endswith(option) and all(
+            "-c constraints.txt" in call for call in installs
+        )
     before = calls(place)
     for target in ("core", "dev"):
         make(target, f"PYTHON={python}", folder=place)
@@ -95,7 +101,10 @@ def test_set_up_happens_once(place):
 
 @pytest.mark.parametrize(
     "refuses,words,tried",
-    [("version_info", "needs Python 3.10 or newer", 1), ("venv", "install its venv module", 2)],
+    [
+        ("version_info", "needs Python 3.10 or newer", 1),
+        ("venv", "install its venv module", 2),
+    ],
 )
 def test_a_python_that_will_not_do_is_refused(place, refuses, words, tried):
     done = make("copy-task", f"PYTHON={stand_in(place, refuses)}", folder=place)
@@ -160,7 +169,16 @@ def test_a_failed_environment_is_removed_only_if_make_made_it(place):
         ("", "is empty"),
         *(
             (name, "as part of a name")
-            for name in ("*", "min?", "~/mine", "mine'", 'mine"', "mine:old", "-mine", "mine;old")
+            for name in (
+                "*",
+                "min?",
+                "~/mine",
+                "mine'",
+                'mine"',
+                "mine:old",
+                "-mine",
+                "mine;old",
+            )
         ),
     ],
 )
@@ -190,13 +208,21 @@ def test_no_command_line_is_split_at_blanks():
         f"{path}:{node.lineno}"
         for path in places
         for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "split"
         if isinstance(node.func.value, ast.JoinedStr) and not node.args
     ]
     assert places and not split, split
 
 
 def test_paths_are_quoted():
-    recipes = [line for line in TEXT.replace("\\\n", " ").splitlines() if line.startswith("\t")]
-    bare = [line for line in recipes if re.search(r"\$\((VENV|BIN|MARK|PYTHON)\)", re.sub(r'"[^"]*"', '""', line))]
+    recipes = [
+        line for line in TEXT.replace("\\\n", " ").splitlines() if line.startswith("\t")
+    ]
+    bare = [
+        line
+        for line in recipes
+        if re.search(r"\$\((VENV|BIN|MARK|PYTHON)\)", re.sub(r'"[^"]*"', '""', line))
+    ]
     assert recipes and not bare, bare

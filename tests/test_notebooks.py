@@ -9,7 +9,9 @@ from project import PACKAGE, ROOT, called, chapters, tree
 sys.path.insert(0, str(ROOT / "nbs"))
 from run_notebooks import fingerprint
 
-pytestmark = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+pytestmark = pytest.mark.parametrize(
+    "chapter", chapters(), ids=lambda chapter: chapter.name
+)
 
 
 def drawing() -> set[str]:
@@ -17,10 +19,14 @@ def drawing() -> set[str]:
 
     def returns(node) -> bool:
         promised = node.returns is None or ast.unparse(node.returns) == "Picture"
-        return promised and any(isinstance(inner, ast.Return) and inner.value for inner in ast.walk(node))
+        return promised and any(
+            isinstance(inner, ast.Return) and inner.value for inner in ast.walk(node)
+        )
 
     return {
-        node.name for node in tree(PACKAGE / "plotting.py").body if isinstance(node, ast.FunctionDef) and returns(node)
+        node.name
+        for node in tree(PACKAGE / "plotting.py").body
+        if isinstance(node, ast.FunctionDef) and returns(node)
     }
 
 
@@ -32,7 +38,9 @@ def expected(cell) -> str | None:
     "The output that the cell cannot be without, told from its code: a picture, a value or text."
     body = cell.tree.body
     if any(
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "print"
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and called(node.value) == "print"
         for node in body
     ):
         return "text"
@@ -79,9 +87,9 @@ def test_ids_are_unique(chapter):
 def test_opens_with_a_title_and_its_promise(chapter):
     head = chapter.cells[0]
     lines = [line for line in head.source.splitlines() if line.strip()]
-    assert head.kind == "markdown" and lines[0].startswith("# ") and lines[1].startswith("> "), (
-        f"{chapter.name} opens with {lines[:2]}, expected '# Title' and '> one sentence'"
-    )
+    assert (
+        head.kind == "markdown" and lines[0].startswith("# ") and lines[1].startswith("> ")
+    ), f"{chapter.name} opens with {lines[:2]}, expected '# Title' and '> one sentence'"
 
 
 def test_no_code_is_switched_off(chapter):
@@ -96,4 +104,6 @@ def test_no_code_is_switched_off(chapter):
 
 def test_outputs_come_from_the_code_that_is_there(chapter):
     found = chapter.notebook["metadata"].get("executed")
-    assert found == fingerprint(chapter.notebook["cells"]), "run it again: make notebooks ARGS=nbs/" + chapter.path.name
+    assert found == fingerprint(chapter.notebook["cells"]), (
+        "run it again: make notebooks ARGS=nbs/" + chapter.path.name
+    )

@@ -17,8 +17,15 @@ SHOWN = ["$_$", r"caf\udce9", r"\x1b[2J"]
 
 def run(*words, way=("-c", COMMAND), encoding="utf-8", folder=ROOT):
     "The command as its own process, whose terminal has this encoding; bytes come back."
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *way, *words], cwd=folder, env=environment, capture_output=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONIOENCODING": encoding,
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, *way, *words], cwd=folder, env=environment, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +64,30 @@ def test_a_report_is_written_in_every_encoding(pictures, tmp_path, encoding):
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_an_error_is_written_in_every_encoding(encoding):
     done = run("decode", "Ω", "--model", "nowhere", encoding=encoding)
-    assert done.returncode == 2 and b"nowhere" in done.stderr and b"Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and b"nowhere" in done.stderr
+        and b"Traceback" not in done.stderr
+    )
     done = run("Ω", encoding=encoding)
     wanted = "Ω".encode(ARRIVES.get(encoding, encoding), "backslashreplace")
-    assert done.returncode == 2 and wanted in done.stderr and b"Traceback" not in done.stderr
+    assert (
+        done.returncode == 2 and wanted in done.stderr and b"Traceback" not in done.stderr
+    )
 
 
-@pytest.mark.parametrize("words", [["--help"], ["decode", "--help"], [], ["no-such"], ["vit", "--steps", "x"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["decode", "--help"], [], ["no-such"], ["vit", "--steps", "x"]],
+    ids=" ".join,
+)
 def test_the_package_runs_as_the_command_does(words):
     command, module = run(*words), run(*words, way=("-m", PACKAGE.name))
-    assert (command.returncode, command.stdout, command.stderr) == (module.returncode, module.stdout, module.stderr)
+    assert (command.returncode, command.stdout, command.stderr) == (
+        module.returncode,
+        module.stdout,
+        module.stderr,
+    )
     assert b"annotated-transformer" in command.stdout + command.stderr
 
 
@@ -80,20 +101,38 @@ def test_results_are_not_written_among_the_pictures(pictures):
     "The next run would take their folder for a class."
     before = sorted(os.listdir(pictures))
     for out in (pictures, pictures / "run"):
-        done = run("vit", "--data", pictures, "--steps", "1", "--device", "cpu", "--out", out)
-        assert done.returncode == 2 and b"expected a folder outside of" in done.stderr, done.stderr
+        done = run(
+            "vit", "--data", pictures, "--steps", "1", "--device", "cpu", "--out", out
+        )
+        assert done.returncode == 2 and b"expected a folder outside of" in done.stderr, (
+            done.stderr
+        )
     assert sorted(os.listdir(pictures)) == before
 
 
 def test_curves_are_written_for_tensorboard(tmp_path):
     "For each of BERT's trainings; and whoever has no TensorBoard is told before anything is trained."
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    words = ["--tensorboard", "bert", "--steps", "20", "--heldout", "20", "--device", "cpu", "--out", tmp_path / "bert"]
+    words = [
+        "--tensorboard",
+        "bert",
+        "--steps",
+        "20",
+        "--heldout",
+        "20",
+        "--device",
+        "cpu",
+        "--out",
+        tmp_path / "bert",
+    ]
     done = run(*words)
     assert done.returncode == 0, done.stderr.decode()
     folders = sorted((tmp_path / "bert").rglob("tensorboard"))
     assert len(folders) > 1 and folders[-1].parent.name == "pretraining"
-    last = [events.EventAccumulator(str(folder)).Reload().Scalars("loss")[-1] for folder in folders]
+    last = [
+        events.EventAccumulator(str(folder)).Reload().Scalars("loss")[-1]
+        for folder in folders
+    ]
     assert last[-1].step == 20 and all(event.step > 0 and event.value > 0 for event in last)
     (tmp_path / "tensorboard.py").write_text("raise ImportError('not here')\n")
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {COMMAND}"

@@ -10,7 +10,12 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
-from importlib.metadata import Distribution, PackageNotFoundError, PathDistribution, distribution
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    PathDistribution,
+    distribution,
+)
 from pathlib import Path
 
 import pytest
@@ -22,11 +27,15 @@ from project import PACKAGE, ROOT, chapters, modules, repository, settings
 def call(*command, cwd):
     "Run a program that finds this library only where it is installed."
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run([str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True)
+    return subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True
+    )
 
 
 def pip(*options, cwd):
-    done = call(sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *options, cwd=cwd)
+    done = call(
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *options, cwd=cwd
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -44,12 +53,16 @@ def copy(tmp_path_factory):
 def sdist(copy, tmp_path_factory):
     "The source distribution, unpacked."
     out = tmp_path_factory.mktemp("sdist")
-    code = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    code = (
+        "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    )
     done = call(sys.executable, "-c", code, out, cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     (packed,) = out.glob("*.tar.gz")
     with tarfile.open(packed) as archive:
-        safely = dict(filter="data") if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
+        safely = (
+            dict(filter="data") if hasattr(tarfile, "data_filter") else {}
+        )  # from Python 3.11.4 on
         archive.extractall(out, **safely)
     return next(path for path in out.iterdir() if path.is_dir())
 
@@ -57,7 +70,9 @@ def sdist(copy, tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheel(copy, tmp_path_factory):
     out = tmp_path_factory.mktemp("wheel")
-    pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", out, cwd=copy)
+    pip(
+        "wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", out, cwd=copy
+    )
     return next(out.glob("*.whl"))
 
 
@@ -66,7 +81,15 @@ def installed(wheel, tmp_path_factory):
     "The folder of an environment that holds the wheel, and sees this one's packages without its editable installs."
     home = tmp_path_factory.mktemp("installed")
     venv.create(home, symlinks=True)
-    pip("--python", home / "bin" / "python", "install", "--no-deps", "--no-index", wheel, cwd=home)
+    pip(
+        "--python",
+        home / "bin" / "python",
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=home,
+    )
     packages = next((home / "lib").glob("python3*")) / "site-packages"
     # at the end of the path, and read without the .pth files in it, which is how an editable install is found
     shared = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -77,8 +100,12 @@ def installed(wheel, tmp_path_factory):
 def test_wheel_holds_the_library_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     library = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
-    sources = [path for ending in ("py", "css", "js") for path in PACKAGE.rglob(f"*.{ending}")]
-    assert library == {f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in sources}
+    sources = [
+        path for ending in ("py", "css", "js") for path in PACKAGE.rglob(f"*.{ending}")
+    ]
+    assert library == {
+        f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in sources
+    }
     assert any(name.endswith("/LICENSE") for name in names)
 
 
@@ -86,15 +113,23 @@ def test_wheel_knows_its_command_and_its_needs(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     known: Distribution = PathDistribution(next(tmp_path.glob("*.dist-info")))
     assert known.version == settings()["version"]
-    scripts = {entry.name: entry.value for entry in known.entry_points if entry.group == "console_scripts"}
+    scripts = {
+        entry.name: entry.value
+        for entry in known.entry_points
+        if entry.group == "console_scripts"
+    }
     assert scripts == {"annotated-transformer": f"{PACKAGE.name}.cli:main"}
     needs = {Requirement(need).name for need in known.requires if "extra ==" not in need}
     assert needs == {Requirement(need).name for need in settings()["requirements"].split()}
 
 
 def test_sdist_holds_the_whole_repository(sdist):
-    found = {path.relative_to(sdist).as_posix() for path in sdist.rglob("*") if path.is_file()}
-    made = {name for name in found if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    found = {
+        path.relative_to(sdist).as_posix() for path in sdist.rglob("*") if path.is_file()
+    }
+    made = {
+        name for name in found if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name
+    }
     assert found - made == {path.as_posix() for path in repository()}
 
 
@@ -102,11 +137,38 @@ def test_sdist_works_where_it_is_unpacked(sdist, tmp_path):
     "The library imports, a wheel can be built, and the tests that came with it find their helpers."
     environment = {**os.environ, "PYTHONPATH": str(sdist)}
     code = f"import {PACKAGE.name}.cli as cli; print(cli.__file__)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(sdist), done.stdout + done.stderr
-    pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "-w", tmp_path, cwd=sdist)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(sdist), (
+        done.stdout + done.stderr
+    )
+    pip(
+        "wheel",
+        ".",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "-w",
+        tmp_path,
+        cwd=sdist,
+    )
     assert list(tmp_path.glob("*.whl"))
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_make.py", "-k", "help"]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_make.py",
+        "-k",
+        "help",
+    ]
     done = subprocess.run(words, cwd=sdist, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
@@ -116,7 +178,9 @@ def test_installed_library_imports(installed, tmp_path):
     names = [PACKAGE.name, *(f"{PACKAGE.name}.{name}" for name in modules())]
     done = call(installed / "bin" / "python", "-c", code, *names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert all(Path(line).is_relative_to(installed) for line in done.stdout.split()), done.stdout
+    assert all(Path(line).is_relative_to(installed) for line in done.stdout.split()), (
+        done.stdout
+    )
 
 
 def test_installed_command_runs(installed, tmp_path):
@@ -130,7 +194,10 @@ def test_installed_command_runs(installed, tmp_path):
 
 def closure(*needs: Requirement) -> set[str]:
     "The names of all distributions that pip would bring for these, of those that are here."
-    found, waiting = set(), [(need, extra) for need in needs for extra in ["", *need.extras]]
+    found, waiting = (
+        set(),
+        [(need, extra) for need in needs for extra in ["", *need.extras]],
+    )
     for need, extra in waiting:  # grows while it is walked
         name = canonicalize_name(need.name)
         if (name, extra) in found:
@@ -140,7 +207,11 @@ def closure(*needs: Requirement) -> set[str]:
         except PackageNotFoundError:
             continue
         found.add((name, extra))
-        due = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})]
+        due = [
+            one
+            for one in wanted
+            if one.marker is None or one.marker.evaluate({"extra": extra})
+        ]
         waiting += [(one, more) for one in due for more in ["", *one.extras]]
     return {name for name, _ in found}
 
@@ -148,7 +219,11 @@ def closure(*needs: Requirement) -> set[str]:
 def imports(chapter) -> list[str]:
     "All its statements `import`, also those inside of functions."
     nodes = [node for cell in chapter.cells if cell.is_code for node in ast.walk(cell.tree)]
-    return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return [
+        ast.unparse(node)
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +232,11 @@ def colab(wheel, tmp_path_factory):
     unpacked, links = tmp_path_factory.mktemp("unpacked"), tmp_path_factory.mktemp("links")
     zipfile.ZipFile(wheel).extractall(unpacked)
     known = PathDistribution(next(unpacked.glob("*.dist-info")))
-    needs = [need for need in map(Requirement, known.requires) if need.marker is None or need.marker.evaluate({"extra": "notebooks"})]
+    needs = [
+        need
+        for need in map(Requirement, known.requires)
+        if need.marker is None or need.marker.evaluate({"extra": "notebooks"})
+    ]
     for name in closure(*needs):
         there = distribution(name)
         for top in {path.parts[0] for path in there.files or ()} - {"..", "__pycache__"}:
@@ -182,7 +261,11 @@ import {PACKAGE.name}
 print(len(failed), {PACKAGE.name}.__file__, *failed, sep="\\n")
 """
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], input=json.dumps(wanted), cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-I", "-S", "-c", code],
+        input=json.dumps(wanted),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     number, place, *failed = done.stdout.splitlines()
@@ -197,7 +280,12 @@ def test_every_requirement_is_pinned_within_its_bounds():
             version = next(iter(pin.specifier))
             assert version.operator == "==", line
             pins.setdefault(canonicalize_name(pin.name), []).append(version.version)
-    for kind in ("requirements", "dev_requirements", "docs_requirements", "notebooks_requirements"):
+    for kind in (
+        "requirements",
+        "dev_requirements",
+        "docs_requirements",
+        "notebooks_requirements",
+    ):
         for need in map(Requirement, settings()[kind].split()):
             versions = pins.get(canonicalize_name(need.name))
             assert versions, f"{need.name} of {kind} is not in constraints.txt"

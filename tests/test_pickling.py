@@ -22,7 +22,11 @@ def models() -> dict[str, type]:
             continue
         module = importlib.import_module(f"{PACKAGE.name}.{name}")
         for member in map(module.__dict__.get, public(tree(modules()[name]))):
-            if isinstance(member, type) and issubclass(member, nn.Module) and hasattr(member, "config_class"):
+            if (
+                isinstance(member, type)
+                and issubclass(member, nn.Module)
+                and hasattr(member, "config_class")
+            ):
                 found[member.__name__] = member
     return found
 
@@ -40,7 +44,11 @@ def through_torch(model: nn.Module) -> nn.Module:
     return torch.load(buffer, weights_only=False)
 
 
-WAYS = {"pickle": lambda model: pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy, "torch": through_torch}
+WAYS = {
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "deepcopy": copy.deepcopy,
+    "torch": through_torch,
+}
 
 
 def same(model: nn.Module, back: nn.Module) -> bool:
@@ -50,7 +58,8 @@ def same(model: nn.Module, back: nn.Module) -> bool:
         and back.config == model.config
         and old.keys() == new.keys()
         and all(torch.equal(old[name], new[name]) for name in old)
-        and [name for name, _ in model.named_parameters()] == [name for name, _ in back.named_parameters()]  # tied alike
+        and [name for name, _ in model.named_parameters()]
+        == [name for name, _ in back.named_parameters()]  # tied alike
     )
 
 
@@ -69,7 +78,9 @@ def test_a_model_comes_back(name, way):
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_every_variant_answers_alike(norm, positions, activation):
-    model = build(models()["Transformer"], norm=norm, positions=positions, activation=activation)
+    model = build(
+        models()["Transformer"], norm=norm, positions=positions, activation=activation
+    )
     src, tgt = torch.tensor([[3, 4, 5]]), torch.tensor([[1, 3]])
     for way in WAYS.values():
         back = way(model)

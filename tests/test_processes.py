@@ -10,35 +10,69 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed.checkpoint
-from annotated_transformer.processes import any_process, average_over_processes, gather_values, joined_processes, n_processes, process_rank
+from annotated_transformer.distributed import (
+    all_reduce_any,
+    average_over_processes,
+    gather_values,
+    joined_processes,
+    n_processes,
+    process_rank,
+)
 from annotated_transformer.training import Interrupted
 from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
 
 TRAINING = ROOT / "tests" / "training_together.py"
-EQUAL = ["chunked=1", "accumulate=2 tie=1 unused=1 ema=.5 chunked=1", "shard=1 chunked=1", "shard=1 accumulate=2 tie=1 unused=1 ema=.5"]
+EQUAL = [
+    "chunked=1",
+    "accumulate=2 tie=1 unused=1 ema=.5 chunked=1",
+    "shard=1 chunked=1",
+    "shard=1 accumulate=2 tie=1 unused=1 ema=.5",
+]
 
 
-def torchrun(*words, n: int = 2, restarts: int = 0, seconds: int = 120) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n}", f"--max-restarts={restarts}", *map(str, words)]
+def torchrun(
+    *words, n: int = 2, restarts: int = 0, seconds: int = 120
+) -> subprocess.CompletedProcess:
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc-per-node={n}",
+        f"--max-restarts={restarts}",
+        *map(str, words),
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds, cwd=ROOT)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=seconds, cwd=ROOT
+    )
 
 
 def given(words: str) -> dict:
-    return {name: type(OPTIONS[name])(float(value)) for name, _, value in (word.partition("=") for word in words.split())}
+    return {
+        name: type(OPTIONS[name])(float(value))
+        for name, _, value in (word.partition("=") for word in words.split())
+    }
 
 
 def difference(one: Path, other: Path) -> float:
     "The largest of any weight."
-    left, right = load_file(one / "model.safetensors"), load_file(other / "model.safetensors")
+    left, right = (
+        load_file(one / "model.safetensors"),
+        load_file(other / "model.safetensors"),
+    )
     assert left.keys() == right.keys()
     return max((left[name] - right[name]).abs().max().item() for name in left)
 
 
 def losses(folder: Path) -> list[float]:
-    return [float(row["loss"]) for row in csv.DictReader((folder / "history.csv").open()) if row["loss"]]
+    return [
+        float(row["loss"])
+        for row in csv.DictReader((folder / "history.csv").open())
+        if row["loss"]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +96,32 @@ def test_two_processes_end_where_one_ends(words, together, tmp_path):
 
 def rows(folder: Path) -> list[list]:
     "The sources that each of two processes has computed with, one list each."
-    return [[tuple(row) for row in torch.load(folder / f"rows-{rank}.pt", weights_only=True)] for rank in range(2)]
+    return [
+        [tuple(row) for row in torch.load(folder / f"rows-{rank}.pt", weights_only=True)]
+        for rank in range(2)
+    ]
 
 
 def parts(first: int, last: int) -> list[list]:
     "Those that they should have, in the steps from one to another."
     chosen = list(islice(batches(7), first - 1, last))
-    return [[tuple(row) for batch in chosen for row in batch.src[rank::2].tolist()] for rank in range(2)]
+    return [
+        [tuple(row) for batch in chosen for row in batch.src[rank::2].tolist()]
+        for rank in range(2)
+    ]
 
 
 @pytest.mark.parametrize("words", EQUAL)
 def test_each_row_is_computed_with_once(words, together):
-    found, expected = rows(together / str(EQUAL.index(words))), parts(1, 12 * given(words).get("accumulate", 1))
+    found, expected = (
+        rows(together / str(EQUAL.index(words))),
+        parts(1, 12 * given(words).get("accumulate", 1)),
+    )
     assert found == expected
     assert len(found[0]) != len(found[1]), "the parts should differ in size"
-    assert [len(part) for part in parts(4, 4)] == [1, 0], "and one of them should have no rows"
+    assert [len(part) for part in parts(4, 4)] == [1, 0], (
+        "and one of them should have no rows"
+    )
 
 
 def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
@@ -92,21 +137,41 @@ def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
         assert rows(tmp_path / cut) == parts(5, 12), "it went on from step 4"
         assert rows(tmp_path / uncut) == parts(1, 12)
         assert difference(tmp_path / cut, tmp_path / uncut) == 0
-        assert losses(tmp_path / cut) == losses(tmp_path / uncut) and len(losses(tmp_path / cut)) == 12
+        assert (
+            losses(tmp_path / cut) == losses(tmp_path / uncut)
+            and len(losses(tmp_path / cut)) == 12
+        )
 
 
 def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
     (tmp_path / "0" / "checkpoints").mkdir(parents=True)
-    (tmp_path / "0" / "checkpoints" / ".shards").touch()  # a file where the folder should be: nothing can be written there
+    (
+        tmp_path / "0" / "checkpoints" / ".shards"
+    ).touch()  # a file where the folder should be: nothing can be written there
     done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
-    assert done.stderr.count("no checkpoint of step 12, and none before: process 0: ") == 1 and len(losses(tmp_path / "0")) == 12
-    assert done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2, done.stderr[-3000:]
+    assert (
+        done.stderr.count("no checkpoint of step 12, and none before: process 0: ") == 1
+        and len(losses(tmp_path / "0")) == 12
+    )
+    assert (
+        done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2
+    ), done.stderr[-3000:]
     (saved,) = (tmp_path / "1" / "checkpoints").glob("step-*")
     assert (saved.name, len([*(saved / "shards").iterdir()])) == ("step-00000007", 2)
     state = torch.load(saved / "training.pt", weights_only=True)
-    averages = [*state["average"], *(value for one in state["optimizer"]["state"].values() for name, value in one.items() if name != "step")]
-    assert len(averages) > 100 and set(averages) == {None}, "they are in the files of shards, and nowhere else"
+    averages = [
+        *state["average"],
+        *(
+            value
+            for one in state["optimizer"]["state"].values()
+            for name, value in one.items()
+            if name != "step"
+        ),
+    ]
+    assert len(averages) > 100 and set(averages) == {None}, (
+        "they are in the files of shards, and nowhere else"
+    )
     (tmp_path / "alone").mkdir()
     run(tmp_path / "1", ema=0.5)
     run(tmp_path / "alone", ema=0.5)
@@ -133,7 +198,15 @@ def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
     done = torchrun("-m", "annotated_transformer", *shard, *words, tmp_path / "two")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
-    files = {"attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors"}
+    files = {
+        "attention.png",
+        "config.json",
+        "history.csv",
+        "loss.png",
+        "manifest.json",
+        "metrics.json",
+        "model.safetensors",
+    }
     assert {path.name for path in (tmp_path / "two").iterdir()} == files
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["two"]
 
@@ -141,7 +214,9 @@ def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
 def test_shards_are_refused_where_they_cannot_be_saved(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.delattr(torch.distributed.checkpoint, "HuggingFaceStorageWriter")
-    with pytest.raises(ValueError, match="shard: got 'torch 2.*', expected torch 2.9 or newer"):
+    with pytest.raises(
+        ValueError, match="shard: got 'torch 2.*', expected torch 2.9 or newer"
+    ):
         with joined_processes(shard=True):
             pass
 
@@ -150,7 +225,11 @@ def test_alone_nothing_changes():
     assert (n_processes(), process_rank()) == (1, 0)
     tensor = torch.ones(2)
     assert average_over_processes(tensor) is tensor and tensor.tolist() == [1, 1]
-    assert any_process() == [] and any_process(0, "x") == [False, True] and gather_values(None) == [None]
+    assert (
+        all_reduce_any() == []
+        and all_reduce_any(0, "x") == [False, True]
+        and gather_values(None) == [None]
+    )
     with joined_processes():
         assert n_processes() == 1
 
@@ -158,7 +237,7 @@ def test_alone_nothing_changes():
 LATE = """
 import sys, time
 from annotated_transformer.experiments import translation as t
-from annotated_transformer.processes import joined_processes, process_rank
+from annotated_transformer.distributed import joined_processes, process_rank
 usual = t.candidate_models
 def late(*given):
     time.sleep(process_rank())

@@ -24,16 +24,26 @@ pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=12)
 @given(size, size, size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
 def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, density):
     torch.manual_seed(seed)
-    query, key, value = torch.randn(b, h, q, d_k), torch.randn(b, h, k, d_k), torch.randn(b, h, k, d_v)
-    mask = torch.rand(b, 1, q, k) < density # density 0 masks everything
+    query, key, value = (
+        torch.randn(b, h, q, d_k),
+        torch.randn(b, h, k, d_k),
+        torch.randn(b, h, k, d_v),
+    )
+    mask = torch.rand(b, 1, q, k) < density  # density 0 masks everything
     expected = reference_attention(query, key, value, mask)
     assert expected.isfinite().all()
     for name, attention in ATTENTIONS.items():
-        assert torch.allclose(attention(query, key, value, mask), expected, rtol=0, atol=1e-5), name
+        assert torch.allclose(
+            attention(query, key, value, mask), expected, rtol=0, atol=1e-5
+        ), name
 
-    triangle = reference_attention(query, query, query, torch.arange(q) <= torch.arange(q)[:, None])
+    triangle = reference_attention(
+        query, query, query, torch.arange(q) <= torch.arange(q)[:, None]
+    )
     for name, attention in ATTENTIONS.items():
-        assert torch.allclose(attention(query, query, query, is_causal=True), triangle, rtol=0, atol=1e-5), name
+        assert torch.allclose(
+            attention(query, query, query, is_causal=True), triangle, rtol=0, atol=1e-5
+        ), name
 
 
 @few
@@ -49,23 +59,48 @@ def test_projecting_at_once_equals_projecting_apart(n_heads, d_k, d_v, length, s
 @given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(sorted(NORM_ORDERS)))
 def test_padding_never_changes_a_prediction(sentences, positions, norm):
     torch.manual_seed(0)
-    config = TransformerConfig(vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, positions=positions, norm=norm, dropout=0.0)
+    config = TransformerConfig(
+        vocab_size=13,
+        d_model=8,
+        d_ff=12,
+        n_heads=2,
+        n_layers=1,
+        positions=positions,
+        norm=norm,
+        dropout=0.0,
+    )
     model = Transformer(config).eval()
     batch = Batch.from_pairs(sentences)
     logits = model(batch.src, batch.tgt_in)
     for i, pair in enumerate(sentences):
         alone = Batch.from_pairs([pair])
-        assert torch.allclose(model(alone.src, alone.tgt_in)[0], logits[i, : alone.tgt_in.shape[1]], rtol=0, atol=1e-4)
+        assert torch.allclose(
+            model(alone.src, alone.tgt_in)[0],
+            logits[i, : alone.tgt_in.shape[1]],
+            rtol=0,
+            atol=1e-4,
+        )
 
 
 @few
 @given(pairs)
 def test_a_batch_decodes_to_what_its_members_decode_to(sentences):
     torch.manual_seed(1)
-    model = Transformer(TransformerConfig(vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, dropout=0.0)).double().eval()
+    model = (
+        Transformer(
+            TransformerConfig(
+                vocab_size=13, d_model=8, d_ff=12, n_heads=2, n_layers=1, dropout=0.0
+            )
+        )
+        .double()
+        .eval()
+    )
     together = greedy_decode(model, Batch.from_pairs(sentences).src, max_len=6)
     for i, pair in enumerate(sentences):
-        assert greedy_decode(model, Batch.from_pairs([pair]).src, max_len=6).lists() == together.lists()[i : i + 1]
+        assert (
+            greedy_decode(model, Batch.from_pairs([pair]).src, max_len=6).lists()
+            == together.lists()[i : i + 1]
+        )
 
 
 @few
@@ -101,4 +136,7 @@ def test_the_fused_loss_equals_the_formula(length, vocab_size, smoothing, seed):
     torch.manual_seed(seed)
     logits = 5 * torch.randn(2, length, vocab_size, dtype=torch.float64)
     targets = torch.randint(0, vocab_size, (2, length))
-    assert torch.allclose(cross_entropy(logits, targets, smoothing), reference_cross_entropy(logits, targets, smoothing))
+    assert torch.allclose(
+        cross_entropy(logits, targets, smoothing),
+        reference_cross_entropy(logits, targets, smoothing),
+    )

@@ -28,7 +28,9 @@ def test_no_name_hides_a_module():
 
 def test_importing_the_package_loads_nothing_else():
     code = f"import sys; import {PACKAGE.name}; print(sorted(m for m in sys.modules if 'torch' in m or m.startswith('{PACKAGE.name}.')))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 

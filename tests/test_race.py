@@ -11,11 +11,15 @@ import race  # noqa: E402
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig  # noqa: E402
 
-STORED = json.loads((ROOT / "benchmarks" / "results" / "race_cpu.json").read_text(encoding="utf-8"))
+STORED = json.loads(
+    (ROOT / "benchmarks" / "results" / "race_cpu.json").read_text(encoding="utf-8")
+)
 
 
 def test_the_page_has_the_table_of_what_is_stored():
-    assert race.table(STORED) in (ROOT / "benchmarks" / "race.md").read_text(encoding="utf-8")
+    assert race.table(STORED) in (ROOT / "benchmarks" / "race.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_every_rung_was_run_with_the_same_seeds_and_the_same_strictness():
@@ -28,7 +32,10 @@ def test_every_rung_was_run_with_the_same_seeds_and_the_same_strictness():
 @pytest.mark.parametrize("recipe", race.RUNGS.values(), ids=lambda recipe: recipe["model"])
 def test_a_rung_changes_the_recipe_and_not_the_task(recipe):
     task = ("task", "n_symbols", "min_len", "max_len", "n_heldout")
-    assert all(getattr(CopyTaskConfig(**recipe), name) == getattr(CopyTaskConfig(), name) for name in task)
+    assert all(
+        getattr(CopyTaskConfig(**recipe), name) == getattr(CopyTaskConfig(), name)
+        for name in task
+    )
 
 
 def test_the_last_rung_is_what_the_command_does():

@@ -16,7 +16,11 @@ COMMAND = "annotated-transformer"
 def blocks(*languages: str) -> list[tuple[int, str]]:
     "The fenced blocks in these languages, each with the number of its first line."
     found = re.finditer(r"^```(\w+)[^\n]*\n(.*?)^```", TEXT, re.M | re.S)
-    return [(TEXT[: match.start(2)].count("\n") + 1, match[2]) for match in found if match[1] in languages]
+    return [
+        (TEXT[: match.start(2)].count("\n") + 1, match[2])
+        for match in found
+        if match[1] in languages
+    ]
 
 
 def commands(program: str) -> list[list[str]]:
@@ -27,9 +31,15 @@ def commands(program: str) -> list[list[str]]:
         for line in block.replace("\\\n", " ").splitlines()
     ]
     lines += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", TEXT)
-    calls = (part.strip() for line in lines for part in re.split(r"&&|;|\|", line.strip().removeprefix("$ ")))
+    calls = (
+        part.strip()
+        for line in lines
+        for part in re.split(r"&&|;|\|", line.strip().removeprefix("$ "))
+    )
     calls = (call.removeprefix(".venv/bin/") for call in calls)
-    words = (shlex.split(call, comments=True) for call in calls if call.split()[:1] == [program])
+    words = (
+        shlex.split(call, comments=True) for call in calls if call.split()[:1] == [program]
+    )
     return list(map(list, dict.fromkeys(map(tuple, words))))
 
 
@@ -38,8 +48,12 @@ def test_python_blocks_run_in_order(tmp_path):
     found = blocks("python", "py")
     assert found, "README.md shows no Python"
     # blank lines in front keep README's own line numbers in a traceback
-    code = "import torch; torch.manual_seed(0)\nnamespace = {'__name__': '__main__'}\n" + "".join(
-        f"exec(compile({chr(10) * (line - 1) + block!r}, 'README.md', 'exec'), namespace)\n" for line, block in found
+    code = (
+        "import torch; torch.manual_seed(0)\nnamespace = {'__name__': '__main__'}\n"
+        + "".join(
+            f"exec(compile({chr(10) * (line - 1) + block!r}, 'README.md', 'exec'), namespace)\n"
+            for line, block in found
+        )
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -88,14 +102,26 @@ def copy_task_calls() -> list[list[str]]:
 def test_commands_exist_with_their_options(words):
     path = [word for word in words[1:2] if not word.startswith("-")]
     text = helped(*path)
-    options = {word.split("=")[0] for word in words[1:] if word.startswith("-")} - {"--help"}
-    missing = {option for option in options if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)}
+    options = {word.split("=")[0] for word in words[1:] if word.startswith("-")} - {
+        "--help"
+    }
+    missing = {
+        option
+        for option in options
+        if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)
+    }
     assert not missing, f"{' '.join(words)}: there is no {', '.join(sorted(missing))}"
 
 
 @pytest.mark.parametrize(
     "target",
-    sorted({path.split("#")[0] for path in re.findall(r"\]\(([^)\s]+)\)", TEXT) if not re.match(r"[a-z]+:|#", path)}),
+    sorted(
+        {
+            path.split("#")[0]
+            for path in re.findall(r"\]\(([^)\s]+)\)", TEXT)
+            if not re.match(r"[a-z]+:|#", path)
+        }
+    ),
 )
 def test_links_to_files_lead_somewhere(target):
     made = target.startswith("docs/_build/")

@@ -12,14 +12,24 @@ ARXIV = re.compile(r"\[([^\]]+)\]\(https://arxiv\.org/(?:abs|pdf)/(\d{4}\.\d{4,5
 CITATION = re.compile(r"\b[A-Z][\w-]+(?: et al\.| and [A-Z][\w-]+) (?:19|20)\d\db?\b")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-each_chapter = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+each_chapter = pytest.mark.parametrize(
+    "chapter", chapters(), ids=lambda chapter: chapter.name
+)
 
 
 def rows(page) -> list[list[str]]:
     "The cells of all tables, without heads."
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    lines = [
+        line
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
     cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
-    return [row for row, line in zip(cells, lines) if not re.match(r"\| (?:term|symbol|section|work) \|", line)]
+    return [
+        row
+        for row, line in zip(cells, lines)
+        if not re.match(r"\| (?:term|symbol|section|work) \|", line)
+    ]
 
 
 def prose(chapter) -> str:
@@ -51,7 +61,9 @@ def test_rows_are_whole(page):
 
 
 def test_terms_are_in_order():
-    terms = [row[0].strip("*") for row in rows(NBS / "glossary.md") if row[0].startswith("**")]
+    terms = [
+        row[0].strip("*") for row in rows(NBS / "glossary.md") if row[0].startswith("**")
+    ]
     assert len(terms) > 50 and terms == sorted(terms, key=str.lower)
 
 
@@ -67,9 +79,16 @@ def test_what_a_chapter_cites_is_in_the_bibliography(chapter):
 def test_the_bibliography_has_no_more_than_is_cited():
     for number, (entry, cited_in) in bibliography().items():
         for name in cited_in:
-            source = "".join("".join(c["source"]) for c in json.loads((NBS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"])
+            source = "".join(
+                "".join(c["source"])
+                for c in json.loads((NBS / f"{name}.ipynb").read_text(encoding="utf-8"))[
+                    "cells"
+                ]
+            )
             first, year = re.match(r"[\w-]+", entry)[0], re.search(r"\d{4}", entry)[0]
-            assert number in source or (first in source and year in source), f"{entry}: not in {name}"
+            assert number in source or (first in source and year in source), (
+                f"{entry}: not in {name}"
+            )
 
 
 @each_chapter
@@ -79,6 +98,14 @@ def test_citations_with_an_arxiv_page_are_links(chapter):
     unlinked = re.sub(r"\[[^\]]*\]\([^)]*\)", "", prose(chapter))
     for citation in CITATION.findall(unlinked):
         first, year = re.match(r"[\w-]+", citation)[0], citation[-4:]
-        assert any(work.startswith(first) and year in work for work in works), f"{chapter.name}: {citation}"
-        on_paper = [row for row in rows(NBS / "bibliography.md") if row[0].startswith(first) and year in row[0] and row[1] != "–"]
-        assert not on_paper, f"{chapter.name}: {citation} has a page at arXiv, and is no link"
+        assert any(work.startswith(first) and year in work for work in works), (
+            f"{chapter.name}: {citation}"
+        )
+        on_paper = [
+            row
+            for row in rows(NBS / "bibliography.md")
+            if row[0].startswith(first) and year in row[0] and row[1] != "–"
+        ]
+        assert not on_paper, (
+            f"{chapter.name}: {citation} has a page at arXiv, and is no link"
+        )

@@ -18,8 +18,13 @@ import pytest
 import torch
 from project import ROOT
 
-from annotated_transformer.checkpoint import Checkpoints, load_model, save_model, write_model
-from annotated_transformer.folders import MANIFEST, write_folder
+from annotated_transformer.checkpoint import (
+    Checkpoints,
+    load_model,
+    save_model,
+    write_model,
+)
+from annotated_transformer.utils.atomic_folders import MANIFEST, write_folder
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 SLOW = "slow" in os.environ.get("NBFLAGS", "")
@@ -34,7 +39,7 @@ TINY = TransformerConfig.preset("tiny", vocab_size=13)
 TRAIN = """
 import sys
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
-from annotated_transformer.experiments.experiment import run_and_save
+from annotated_transformer.experiments.runs import run_and_save
 config = CopyTaskConfig(steps=int(sys.argv[2]), batch_size=4, n_heldout=30, seed=3)
 run_and_save(run_copy_task, config, sys.argv[1], resume=True, every_minutes=1e-4, device="cpu", progress=False)
 """
@@ -50,22 +55,38 @@ def tries(name: str) -> int:
 def record(name: str, held: int):
     "Of the long runs, what held: the chapter shows it."
     if SLOW:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
         stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        stored[name] = dict(tries=tries(name), held=held, commit=commit, date=time.strftime("%Y-%m-%d"))
+        stored[name] = dict(
+            tries=tries(name), held=held, commit=commit, date=time.strftime("%Y-%m-%d")
+        )
         RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def process(folder: Path, steps: int) -> subprocess.Popen:
     # one thread: how sums are split among threads is not the same each time
     settings = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
-    return subprocess.Popen([sys.executable, "-c", TRAIN, folder, str(steps)], cwd=ROOT, env=settings, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", TRAIN, folder, str(steps)],
+        cwd=ROOT,
+        env=settings,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def rows(folder: Path) -> list[dict]:
     "The history without what depends on the clock."
     with open(folder / "history.csv", encoding="utf-8") as file:
-        return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in csv.DictReader(file)]
+        return [
+            {name: value for name, value in row.items() if name != "tokens_per_second"}
+            for row in csv.DictReader(file)
+        ]
 
 
 def newest(checkpoints: Path) -> str:
@@ -80,28 +101,46 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
     steps, rng, kills = 40 + 25 * tries("kills"), random.Random(0), 0
     (tmp_path / "killed.checkpoints").mkdir()
     while kills < tries("kills"):
-        before, child = newest(tmp_path / "killed.checkpoints"), process(tmp_path / "killed", steps)
+        before, child = (
+            newest(tmp_path / "killed.checkpoints"),
+            process(tmp_path / "killed", steps),
+        )
         while child.poll() is None and newest(tmp_path / "killed.checkpoints") <= before:
             time.sleep(0.005)  # it has to come further than the one before
         time.sleep(0.3 * rng.random())
         child.kill()
-        assert child.wait() == -signal.SIGKILL, f"done before it was killed {tries('kills')} times: {child.stderr.read()}"
+        assert child.wait() == -signal.SIGKILL, (
+            f"done before it was killed {tries('kills')} times: {child.stderr.read()}"
+        )
         kills += 1
     last, whole = process(tmp_path / "killed", steps), process(tmp_path / "whole", steps)
     assert (last.wait(), whole.wait()) == (0, 0), last.stderr.read() + whole.stderr.read()
     ours, theirs = tmp_path / "killed", tmp_path / "whole"
-    assert (ours / "model.safetensors").read_bytes() == (theirs / "model.safetensors").read_bytes()
+    assert (ours / "model.safetensors").read_bytes() == (
+        theirs / "model.safetensors"
+    ).read_bytes()
     assert rows(ours) == rows(theirs) and len(rows(ours)) >= steps // 10
-    metrics = [json.loads((folder / "metrics.json").read_text()) for folder in (ours, theirs)]
-    assert metrics[0]["exact_match"] == metrics[1]["exact_match"] and metrics[0]["steps"] == steps
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == ["killed", "whole"]
+    metrics = [
+        json.loads((folder / "metrics.json").read_text()) for folder in (ours, theirs)
+    ]
+    assert (
+        metrics[0]["exact_match"] == metrics[1]["exact_match"]
+        and metrics[0]["steps"] == steps
+    )
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
+        "killed",
+        "whole",
+    ]
     record("kills", kills)
 
 
 @pytest.fixture
 def usual_signals():
     "As in a shell: what is started in the background or by nohup ignores some, and so do its children."
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
@@ -109,7 +148,10 @@ def usual_signals():
 
 
 def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, usual_signals):
-    children = {number: process(tmp_path / signal.Signals(number).name, 10**6) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    children = {
+        number: process(tmp_path / signal.Signals(number).name, 10**6)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         for number, child in children.items():
             checkpoints = tmp_path / f"{signal.Signals(number).name}.checkpoints"
@@ -119,17 +161,21 @@ def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, usual_signals
             child.wait(60)
             said = child.stderr.read()
             assert f"Interrupted: {signal.Signals(number).name} after step" in said, said
-            assert load_model(tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer)
+            assert load_model(
+                tmp_path / f"{signal.Signals(number).name}.interrupted", Transformer
+            )
             assert not (tmp_path / signal.Signals(number).name).exists()
     finally:
         for child in children.values():
             child.kill()
 
 
-def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, usual_signals):
+def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
+    tmp_path, monkeypatch, usual_signals
+):
     "BERT's run trains four models, one after the other."
     from annotated_transformer.experiments import topic_classification
-    from annotated_transformer.experiments.experiment import run_and_save
+    from annotated_transformer.experiments.runs import run_and_save
     from annotated_transformer.training import Interrupted, train
 
     trained = []
@@ -137,6 +183,7 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, u
     def train_and_stop(model, batches, *args, **kwargs):
         trained.append(type(model).__name__)
         if len(trained) == 2 and not (tmp_path / "bert.interrupted").exists():
+
             def stopping():
                 for n, batch in enumerate(batches):
                     if n == 1:
@@ -147,14 +194,24 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(tmp_path, monkeypatch, u
         return train(model, batches, *args, **kwargs)
 
     monkeypatch.setattr(topic_classification, "train", train_and_stop)
-    config = topic_classification.TopicClassificationConfig(steps=2, finetune_steps=3, n_topics=2, n_labelled=8, n_heldout=10)
+    config = topic_classification.TopicClassificationConfig(
+        steps=2, finetune_steps=3, n_topics=2, n_labelled=8, n_heldout=10
+    )
     run = topic_classification.run_topic_classification
     with pytest.raises(Interrupted, match="SIGINT after step 2"):
         run_and_save(run, config, tmp_path / "bert", device="cpu", progress=False)
-    assert trained == ["MaskedLanguageModel", "SentenceClassifier"] and not (tmp_path / "bert").exists()
-    resumed = run_and_save(run, config, tmp_path / "bert", resume=True, device="cpu", progress=False)
+    assert (
+        trained == ["MaskedLanguageModel", "SentenceClassifier"]
+        and not (tmp_path / "bert").exists()
+    )
+    resumed = run_and_save(
+        run, config, tmp_path / "bert", resume=True, device="cpu", progress=False
+    )
     whole = run_and_save(run, config, tmp_path / "whole", device="cpu", progress=False)
-    assert resumed.predictions == whole.predictions and resumed.metrics["masked_loss"] == whole.metrics["masked_loss"]
+    assert (
+        resumed.predictions == whole.predictions
+        and resumed.metrics["masked_loss"] == whole.metrics["masked_loss"]
+    )
 
 
 def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_signals):
@@ -173,30 +230,44 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
         model, config = Transformer(TINY), TrainConfig(steps=9, eval_every=3, log_every=1)
         weight = next(model.parameters())
         measure = lambda _: dict(loss=weight.norm().item())  # noqa: E731
-        return train(model, batches(stop), config, measure, Checkpoints(folder), progress=False)
+        return train(
+            model, batches(stop), config, measure, Checkpoints(folder), progress=False
+        )
 
     whole = training(tmp_path / "whole")
     with pytest.raises(Interrupted, match="SIGTERM after step 6") as stopped:
         training(tmp_path / "cut", stop=6)
     assert stopped.value.history.column("eval_loss")[0] == [3]
     resumed = training(tmp_path / "cut")
-    assert resumed.column("eval_loss") == whole.column("eval_loss") and whole.column("eval_loss")[0] == [3, 6, 9]
+    assert resumed.column("eval_loss") == whole.column("eval_loss") and whole.column(
+        "eval_loss"
+    )[0] == [3, 6, 9]
     assert resumed.column("loss") == whole.column("loss")
-    assert training(tmp_path / "cut").column("eval_loss")[0] == [3, 6, 9], "at the end nothing is measured twice"
+    assert training(tmp_path / "cut").column("eval_loss")[0] == [3, 6, 9], (
+        "at the end nothing is measured twice"
+    )
 
 
 def test_processes_that_read_different_checkpoints_do_not_go_on(tmp_path, monkeypatch):
     from annotated_transformer import checkpoint
 
     monkeypatch.setattr(checkpoint, "gather_values", lambda step: [step, 100])
-    with pytest.raises(ValueError, match=r"folder: got .* can read the steps \[0, 100\]', expected one that all"):
+    with pytest.raises(
+        ValueError,
+        match=r"folder: got .* can read the steps \[0, 100\]', expected one that all",
+    ):
         Checkpoints(tmp_path).load(None)
 
 
 def limited(action, limit: int) -> str:
     "What an action says in a process whose files may not be larger than `limit` bytes, as on a disk that is full."
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n{action}"
-    done = subprocess.run([sys.executable, "-W", "always", "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     return done.stdout + done.stderr
 
 
@@ -222,15 +293,28 @@ print("goes on")
     assert "no checkpoint of step 8" in said and "goes on" in said, said
     back = load_model(tmp_path / "model", Transformer)
     assert all(torch.equal(a, b) for a, b in zip(back.parameters(), old.parameters()))
-    assert not list(tmp_path.glob(".*")) and not list((tmp_path / "run").glob("*")), "nothing half-written is left"
+    assert not list(tmp_path.glob(".*")) and not list((tmp_path / "run").glob("*")), (
+        "nothing half-written is left"
+    )
 
 
 def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
     "The last good checkpoint stays, with its history."
-    from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
+    from annotated_transformer.training import (
+        History,
+        TrainConfig,
+        TrainingState,
+        build_optimizer,
+    )
 
     model = Transformer(TINY)
-    state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=4, rows=[dict(step=4, loss=2.0)]), TrainConfig(), model)
+    state = TrainingState(
+        model,
+        build_optimizer(model, 1e-3),
+        History(steps=4, rows=[dict(step=4, loss=2.0)]),
+        TrainConfig(),
+        model,
+    )
     checkpoints = Checkpoints(tmp_path / "run")
     checkpoints.save(state)
     state.history.steps = 8
@@ -243,7 +327,9 @@ def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert checkpoints.steps() == [4]
     other = Transformer(TINY)
-    fresh = TrainingState(other, build_optimizer(other, 1e-3), History(), TrainConfig(), other)
+    fresh = TrainingState(
+        other, build_optimizer(other, 1e-3), History(), TrainConfig(), other
+    )
     assert checkpoints.load(fresh) and fresh.history.rows == [dict(step=4, loss=2.0)]
     checkpoints.save(state)  # there is room again
     assert checkpoints.steps() == [8, 4]
@@ -267,7 +353,9 @@ def test_flipped_bits_are_found(tmp_path):
             found += 1
         else:
             assert file.name == MANIFEST, f"bit {bit} of {file.name} passed unnoticed"
-            assert all(torch.equal(a, b) for a, b in zip(back.parameters(), model.parameters()))
+            assert all(
+                torch.equal(a, b) for a, b in zip(back.parameters(), model.parameters())
+            )
         file.write_bytes(whole)
     assert found >= 2 * tries("flipped bits") // 3
     record("flipped bits", n + 1)
@@ -282,14 +370,33 @@ def judge(folder: Path, model: Transformer) -> float:
     except ValueError as error:
         assert len(str(error)) < 2000, error
     else:
-        assert all(a.shape == b.shape for a, b in zip(back.parameters(), model.parameters(), strict=True))
+        assert all(
+            a.shape == b.shape
+            for a, b in zip(back.parameters(), model.parameters(), strict=True)
+        )
     return time.process_time() - start
 
 
 def test_edited_configurations_are_refused_or_fit_the_weights(tmp_path):
     "With a right manifest: somebody edited config.json and wrote the folder anew. None costs more than 1,000 loads of a good folder."
     rng, model, folder = random.Random(2), Transformer(TINY), tmp_path / "model"
-    values = [0, -1, 1, 3, 10**9, 10**30, 0.5, -0.1, True, None, "x", "64", [], {}, float("inf")]
+    values = [
+        0,
+        -1,
+        1,
+        3,
+        10**9,
+        10**30,
+        0.5,
+        -0.1,
+        True,
+        None,
+        "x",
+        "64",
+        [],
+        {},
+        float("inf"),
+    ]
     usual = min(judge(save_model(model, tmp_path / "good"), model) for _ in range(3))
     for _ in range(tries("configurations")):
         with write_folder(folder) as new:
@@ -300,7 +407,9 @@ def test_edited_configurations_are_refused_or_fit_the_weights(tmp_path):
             (new / "config.json").write_text(json.dumps(config))
         # the quicker of two: the first may import what only a refusal needs, or meet a machine that stands still
         seconds = min(judge(folder, model) for _ in range(2))
-        assert seconds < 1000 * usual, f"{name} = {config[name]} took {seconds / usual:.0f} times as long as a good folder"
+        assert seconds < 1000 * usual, (
+            f"{name} = {config[name]} took {seconds / usual:.0f} times as long as a good folder"
+        )
     record("configurations", tries("configurations"))
 
 
@@ -324,7 +433,9 @@ while True:
         for _ in range(tries("reads beside a writer")):
             model = load_model(tmp_path / "model", Transformer)
             values = {float(p.detach().unique()) for p in model.parameters()}
-            assert values == {float(model.config.n_layers)}, "configuration and weights of two models"
+            assert values == {float(model.config.n_layers)}, (
+                "configuration and weights of two models"
+            )
             seen |= values
         assert writer.poll() is None and seen == {1.0, 2.0}
         record("reads beside a writer", tries("reads beside a writer"))
@@ -339,28 +450,93 @@ def test_bad_command_lines_are_refused_in_words(tmp_path, monkeypatch):
 
     from annotated_transformer.cli import app
 
-    nasty = ["", " ", "-1", "0", "1e9", "nan", "inf", "x", "\x1b[31m", "\u2603", "cpu:x", "tiny ", "../..", "/dev/null", "/proc/x", "9" * 400, "None", "True", "[]", "$HOME"]
+    nasty = [
+        "",
+        " ",
+        "-1",
+        "0",
+        "1e9",
+        "nan",
+        "inf",
+        "x",
+        "\x1b[31m",
+        "\u2603",
+        "cpu:x",
+        "tiny ",
+        "../..",
+        "/dev/null",
+        "/proc/x",
+        "9" * 400,
+        "None",
+        "True",
+        "[]",
+        "$HOME",
+    ]
     options = {
-        "copy-task": ["--task", "--preset", "--seed", "--steps", "--heldout", "--device", "--out", "--checkpoint-minutes"],
-        "gpt": ["--text", "--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "copy-task": [
+            "--task",
+            "--preset",
+            "--seed",
+            "--steps",
+            "--heldout",
+            "--device",
+            "--out",
+            "--checkpoint-minutes",
+        ],
+        "gpt": [
+            "--text",
+            "--preset",
+            "--seed",
+            "--steps",
+            "--heldout",
+            "--device",
+            "--out",
+        ],
         "bert": ["--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
-        "vit": ["--data", "--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
+        "vit": [
+            "--data",
+            "--preset",
+            "--seed",
+            "--steps",
+            "--heldout",
+            "--device",
+            "--out",
+        ],
         "captioning": ["--preset", "--seed", "--steps", "--heldout", "--device", "--out"],
-        "decode": ["--model", "--beam", "--n-best", "--length-penalty", "--max-len", "--attention"],
+        "decode": [
+            "--model",
+            "--beam",
+            "--n-best",
+            "--length-penalty",
+            "--max-len",
+            "--attention",
+        ],
     }
     rng = random.Random(3)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")  # some of these are names of folders
     model = save_model(Transformer(TINY), tmp_path / "model")
     for n in range(tries("bad command lines")):
-        command, name = rng.choice([(command, name) for command, names in options.items() for name in names])
+        command, name = rng.choice(
+            [(command, name) for command, names in options.items() for name in names]
+        )
         value, out = rng.choice(nasty), tmp_path / str(n)
-        usual = ["7 3", "--model", model, "--max-len", "3"] if command == "decode" else ["--steps", "1", "--device", "cpu", "--out", out]
+        usual = (
+            ["7 3", "--model", model, "--max-len", "3"]
+            if command == "decode"
+            else ["--steps", "1", "--device", "cpu", "--out", out]
+        )
         usual += ["--heldout", "3"] if command in ("copy-task", "captioning", "gpt") else []
         said = CliRunner().invoke(app, [command, *map(str, usual), name, value])
         what = f"{command} {name} {value!r}: {said.output[-300:]}"
-        assert said.exit_code in (0, 2) and (said.exception is None or isinstance(said.exception, SystemExit)), what
+        assert said.exit_code in (0, 2) and (
+            said.exception is None or isinstance(said.exception, SystemExit)
+        ), what
         if said.exit_code == 2:
-            assert "Traceback" not in said.output and "Error: " in said.output and len(said.output) < 3000, what
+            assert (
+                "Traceback" not in said.output
+                and "Error: " in said.output
+                and len(said.output) < 3000
+            ), what
             assert not (out.exists() and any(out.iterdir())), what
     record("bad command lines", n + 1)

@@ -18,16 +18,26 @@ def test_changelog_has_this_version():
     assert path.exists(), "there is no CHANGELOG.md"
     version = settings()["version"]
     heading = re.compile(rf"^##\s+\[?v?{re.escape(version)}\b", re.M)
-    assert heading.search(path.read_text(encoding="utf-8")), f"CHANGELOG.md has no heading for {version}"
+    assert heading.search(path.read_text(encoding="utf-8")), (
+        f"CHANGELOG.md has no heading for {version}"
+    )
 
 
 def test_licence_is_the_one_that_settings_name():
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
-    assert settings()["license"] == "apache2" and "Apache License" in text and "END OF TERMS AND CONDITIONS" in text
+    assert (
+        settings()["license"] == "apache2"
+        and "Apache License" in text
+        and "END OF TERMS AND CONDITIONS" in text
+    )
 
 
 def test_no_large_files():
-    large = [f"{path}: {size:,} bytes" for path in repository() if (size := (ROOT / path).stat().st_size) > LARGEST]
+    large = [
+        f"{path}: {size:,} bytes"
+        for path in repository()
+        if (size := (ROOT / path).stat().st_size) > LARGEST
+    ]
     assert not large, "\n".join(large)
 
 
@@ -52,7 +62,6 @@ def test_nothing_built_is_committed():
     assert not built, built
 
 
-
 def test_citation_says_what_settings_say():
     found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     expected = settings()
@@ -71,23 +80,37 @@ def test_citation_says_what_settings_say():
 
 
 def test_citation_names_the_paper():
-    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))[
+        "references"
+    ]
     assert paper["title"] == "Attention Is All You Need" and paper["year"] == 2017
     assert "1706.03762" in paper["url"] and len(paper["authors"]) == 8
     assert paper["authors"][0] == {"family-names": "Vaswani", "given-names": "Ashish"}
 
 
 def test_container_is_made_by_make():
-    found = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    found = json.loads(
+        (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+    )
     program, *targets = found["postCreateCommand"].split()
     helped = [line.split()[1] for line in make("help").stdout.splitlines()]
     assert program == "make" and targets and set(targets) <= set(helped)
-    assert re.fullmatch(r"mcr\.microsoft\.com/devcontainers/python:3\.1[12]", found["image"])
-    assert {"ms-python.python", "ms-toolsai.jupyter"} <= set(found["customizations"]["vscode"]["extensions"])
+    assert re.fullmatch(
+        r"mcr\.microsoft\.com/devcontainers/python:3\.1[12]", found["image"]
+    )
+    assert {"ms-python.python", "ms-toolsai.jupyter"} <= set(
+        found["customizations"]["vscode"]["extensions"]
+    )
 
 
 def test_notebooks_merge_with_the_driver_that_make_hooks_installs():
     lines = (ROOT / ".gitattributes").read_text(encoding="utf-8").splitlines()
-    rules = {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith("#")}
+    rules = {
+        line.split()[0]: line.split()[1:]
+        for line in lines
+        if line and not line.startswith("#")
+    }
     assert "merge=nbdev-merge" in rules["*.ipynb"]
-    assert "merge.nbdev-merge.driver" in (ROOT / "nbs" / "git_hooks.py").read_text(encoding="utf-8")
+    assert "merge.nbdev-merge.driver" in (ROOT / "nbs" / "git_hooks.py").read_text(
+        encoding="utf-8"
+    )

@@ -14,7 +14,7 @@ from annotated_transformer.experiments.copy_task import CopyTaskConfig, held_out
 from annotated_transformer.experiments.language_model import ngram_losses, sample_prompts
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
-from annotated_transformer.tiled_attention import peak_bytes
+from annotated_transformer.speed.tiled_attention import peak_bytes
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 
@@ -25,13 +25,18 @@ def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
         lambda: next(strips(digits(), digits().labels[:5], 10**9)),
         lambda: sample_prompts(["abc" * 100], 10**9, 20),
     ):
-        with pytest.raises(ValueError, match="n_heldout: got 1000000000, expected less: .* would take .* available"):
+        with pytest.raises(
+            ValueError,
+            match="n_heldout: got 1000000000, expected less: .* would take .* available",
+        ):
             take()
 
 
 def test_counting_in_a_large_text_is_judged_by_its_size(monkeypatch):
     monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**20))
-    with pytest.raises(ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"):
+    with pytest.raises(
+        ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"
+    ):
         ngram_losses([range(4_000_000)], [], 5)
 
 
@@ -39,7 +44,10 @@ SMALL = dict(vocab_size=13, d_model=16, d_ff=16, n_heads=4, n_layers=2, max_len=
 TRAINED = {
     "encoder-decoder": (Transformer(TransformerConfig(**SMALL, dropout=0.0)), 2),
     "GPT": (GPT(GPTConfig(**SMALL, dropout=0.0, attention_dropout=0.0)), 1),
-    "Llama, heads that share keys": (Llama(LlamaConfig(**SMALL, n_kv_heads=2, pad_id=0)), 1),
+    "Llama, heads that share keys": (
+        Llama(LlamaConfig(**SMALL, n_kv_heads=2, pad_id=0)),
+        1,
+    ),
 }
 
 
@@ -50,7 +58,10 @@ def test_memory_of_a_step_grows_with_the_length_and_not_with_its_square(name):
 
     def held(n):
         ids = torch.full((1, n), 3)
-        def step(): model(*[ids] * n_inputs).sum().backward()
+
+        def step():
+            model(*[ids] * n_inputs).sum().backward()
+
         model.zero_grad()
         return peak_bytes(step)
 
@@ -62,8 +73,19 @@ def test_the_command_asks_for_threads_that_sleep_while_they_wait():
     "Spinning ones made it ten times slower beside another program. Whoever says something else is heard."
     code = "import os, sys, annotated_transformer.cli; print(os.environ['OMP_WAIT_POLICY'])"
     for said, expected in ((None, "passive"), ("active", "active")):
-        settings = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | ({"OMP_WAIT_POLICY": said} if said else {})
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=settings, capture_output=True, text=True)
+        settings = {
+            name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
+        } | ({"OMP_WAIT_POLICY": said} if said else {})
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=settings,
+            capture_output=True,
+            text=True,
+        )
         assert done.stdout.strip() == expected, done.stderr
     lines = (ROOT / "annotated_transformer" / "cli.py").read_text(encoding="utf-8")
-    assert lines.index("OMP_WAIT_POLICY") < lines.index("from .") and "import torch" not in lines[: lines.index("OMP_WAIT_POLICY")]
+    assert (
+        lines.index("OMP_WAIT_POLICY") < lines.index("from .")
+        and "import torch" not in lines[: lines.index("OMP_WAIT_POLICY")]
+    )

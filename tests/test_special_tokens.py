@@ -20,7 +20,11 @@ def by_hand(model, batch, pad_id):
     with torch.no_grad():
         log_probs = model(*batch.inputs).log_softmax(-1)
     log_probs, targets = log_probs.flatten(0, -2), batch.targets.flatten().tolist()
-    return [-log_probs[place, token].item() for place, token in enumerate(targets) if token != pad_id]
+    return [
+        -log_probs[place, token].item()
+        for place, token in enumerate(targets)
+        if token != pad_id
+    ]
 
 
 def agree(model, batch, pad_id):
@@ -31,7 +35,9 @@ def agree(model, batch, pad_id):
     found = evaluate(model, [batch])
     assert found["loss"] == pytest.approx(sum(costs) / len(costs), rel=1e-5)
     with torch.no_grad():
-        assert found["token_accuracy"] * len(costs) == pytest.approx(count_correct(model(*batch.inputs), batch.targets, pad_id))
+        assert found["token_accuracy"] * len(costs) == pytest.approx(
+            count_correct(model(*batch.inputs), batch.targets, pad_id)
+        )
 
 
 def random(model):
@@ -44,9 +50,22 @@ def marian():
     transformers = pytest.importorskip("transformers", reason="Marian is Hugging Face's")
     from annotated_transformer.interop.huggingface import from_huggingface
 
-    sizes = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 40))}
-    ids = dict(pad_token_id=49, eos_token_id=0, decoder_start_token_id=49, forced_eos_token_id=None)
-    config = transformers.MarianConfig(vocab_size=50, d_model=24, max_position_embeddings=32, scale_embedding=True, **sizes, **ids)
+    sizes = {
+        f"{side}_{name}": n
+        for side in ("encoder", "decoder")
+        for name, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 40))
+    }
+    ids = dict(
+        pad_token_id=49, eos_token_id=0, decoder_start_token_id=49, forced_eos_token_id=None
+    )
+    config = transformers.MarianConfig(
+        vocab_size=50,
+        d_model=24,
+        max_position_embeddings=32,
+        scale_embedding=True,
+        **sizes,
+        **ids,
+    )
     return from_huggingface(transformers.MarianMTModel(config))
 
 
@@ -54,16 +73,32 @@ def gpt2():
     transformers = pytest.importorskip("transformers", reason="GPT-2 is Hugging Face's")
     from annotated_transformer.interop.huggingface import from_huggingface
 
-    sizes = dict(n_embd=24, n_layer=2, n_head=4, vocab_size=50, n_positions=32, bos_token_id=49, eos_token_id=49)
-    return from_huggingface(random(transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes))))
+    sizes = dict(
+        n_embd=24,
+        n_layer=2,
+        n_head=4,
+        vocab_size=50,
+        n_positions=32,
+        bos_token_id=49,
+        eos_token_id=49,
+    )
+    return from_huggingface(
+        random(transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)))
+    )
 
 
 def gpt(**options):
-    return random(GPT(GPTConfig(d_model=24, d_ff=40, n_heads=4, n_layers=2, max_len=16, **options)))
+    return random(
+        GPT(GPTConfig(d_model=24, d_ff=40, n_heads=4, n_layers=2, max_len=16, **options))
+    )
 
 
 def transformer(**special):
-    return Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_model=24, d_ff=40, n_layers=1, **special)).eval()
+    return Transformer(
+        TransformerConfig.preset(
+            "tiny", vocab_size=13, d_model=24, d_ff=40, n_layers=1, **special
+        )
+    ).eval()
 
 
 def next_ids(rows, pad_id=None):
@@ -77,7 +112,12 @@ def learnt(model, batch, token):
     found = []
     for steps in (0, 60):
         if steps:
-            train(model, [batch] * steps, TrainConfig(steps=steps, lr=1e-2, warmup_steps=5), progress=False)
+            train(
+                model,
+                [batch] * steps,
+                TrainConfig(steps=steps, lr=1e-2, warmup_steps=5),
+                progress=False,
+            )
         found.append(model(*batch.inputs)[0, 0].softmax(-1)[token].item())
     return found
 
@@ -99,16 +139,28 @@ def test_marian_is_asked_for_its_end():
 
 
 def test_a_language_model_with_its_padding_at_the_end_of_the_vocabulary():
-    model, batch = gpt(vocab_size=137, pad_id=136), next_ids([[4, 0, 0, 0, 7, 8], [4, 0, 9, 136, 136, 136]], 136)
+    model, batch = (
+        gpt(vocab_size=137, pad_id=136),
+        next_ids([[4, 0, 0, 0, 7, 8], [4, 0, 9, 136, 136, 136]], 136),
+    )
     agree(model, batch, 136)
     assert batch.n_tokens == 5 + 2
     for wrong in (0, None):
         for loss in (sequence_loss, lambda model, batch: evaluate(model, [batch])):
-            with pytest.raises(ValueError, match=f"pad_id of the batch: got {wrong}, expected 136"):
+            with pytest.raises(
+                ValueError, match=f"pad_id of the batch: got {wrong}, expected 136"
+            ):
                 loss(model, next_ids([[4, 0, 7]], wrong))
 
 
-@pytest.mark.parametrize("make", [gpt2, lambda: gpt(vocab_size=50, pad_id=None), lambda: gpt(vocab_size=50, pad_id=49, eos_id=49)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        gpt2,
+        lambda: gpt(vocab_size=50, pad_id=None),
+        lambda: gpt(vocab_size=50, pad_id=49, eos_id=49),
+    ],
+)
 def test_a_language_model_without_padding_is_trained_on_every_token(make):
     model, batch = make(), next_ids([[5, 0, 7, 0, 0, 49]])
     agree(model, batch, None)
@@ -125,28 +177,48 @@ def test_neighbours_in_a_batch_do_not_matter():
     special = SpecialTokens.of(model)
     alone, both = (Batch.from_pairs(pairs, special) for pairs in ([SHORT], [SHORT, LONG]))
     with torch.no_grad():
-        assert torch.allclose(model(*alone.inputs)[0], model(*both.inputs)[0, :3], atol=1e-5)
+        assert torch.allclose(
+            model(*alone.inputs)[0], model(*both.inputs)[0, :3], atol=1e-5
+        )
     agree(model, both, 3)
 
 
 @pytest.mark.parametrize("special", [dict(pad_id=3), dict(bos_id=3), dict(eos_id=3)])
-def test_a_batch_with_other_ids_than_the_model_is_refused_before_anything_is_learnt(special):
+def test_a_batch_with_other_ids_than_the_model_is_refused_before_anything_is_learnt(
+    special,
+):
     model = transformer(**special)
     start = copy.deepcopy(model.state_dict())
     both = r"special tokens of the batch: got SpecialTokens\(pad_id=0, bos_id=1, eos_id=2\), expected SpecialTokens\(.*=3"
     with pytest.raises(ValueError, match=both):
-        train(model, batch_pairs([SHORT, LONG], 2), TrainConfig(steps=1, warmup_steps=1), progress=False)
-    assert all(torch.equal(weight, start[name]) for name, weight in model.state_dict().items())
+        train(
+            model,
+            batch_pairs([SHORT, LONG], 2),
+            TrainConfig(steps=1, warmup_steps=1),
+            progress=False,
+        )
+    assert all(
+        torch.equal(weight, start[name]) for name, weight in model.state_dict().items()
+    )
     right = batch_pairs([SHORT, LONG], 2, SpecialTokens.of(model))
     train(model, right, TrainConfig(steps=1, warmup_steps=1), progress=False)
-    assert not all(torch.equal(weight, start[name]) for name, weight in model.state_dict().items())
+    assert not all(
+        torch.equal(weight, start[name]) for name, weight in model.state_dict().items()
+    )
 
 
 def test_a_compiled_model_answers_as_the_plain_one():
     model = transformer(pad_id=3, bos_id=4, eos_id=5)
-    compiled, batch = torch.compile(model, backend="eager"), Batch.from_pairs([SHORT, LONG], SpecialTokens.of(model))
-    assert sequence_loss(compiled, batch).item() == pytest.approx(sequence_loss(model, batch).item(), rel=1e-5)
-    assert evaluate(compiled, [batch])["loss"] == pytest.approx(evaluate(model, [batch])["loss"], rel=1e-5)
+    compiled, batch = (
+        torch.compile(model, backend="eager"),
+        Batch.from_pairs([SHORT, LONG], SpecialTokens.of(model)),
+    )
+    assert sequence_loss(compiled, batch).item() == pytest.approx(
+        sequence_loss(model, batch).item(), rel=1e-5
+    )
+    assert evaluate(compiled, [batch])["loss"] == pytest.approx(
+        evaluate(model, [batch])["loss"], rel=1e-5
+    )
     with pytest.raises(ValueError, match="special tokens of the batch"):
         sequence_loss(compiled, Batch.from_pairs([SHORT]))
 
@@ -154,7 +226,13 @@ def test_a_compiled_model_answers_as_the_plain_one():
 def test_labels_all_count():
     batch = LabelledBatch((torch.eye(3),), torch.tensor([0, 0, 2]))
     classifier = nn.Linear(3, 3)
-    assert classification_loss(classifier, batch).item() == pytest.approx(sum(by_hand(classifier, batch, None)), rel=1e-5)
-    assert evaluate(classifier, [batch], labels=True)["loss"] * 3 == pytest.approx(classification_loss(classifier, batch).item(), rel=1e-5)
+    assert classification_loss(classifier, batch).item() == pytest.approx(
+        sum(by_hand(classifier, batch, None)), rel=1e-5
+    )
+    assert evaluate(classifier, [batch], labels=True)["loss"] * 3 == pytest.approx(
+        classification_loss(classifier, batch).item(), rel=1e-5
+    )
     with pytest.raises(TypeError):
-        LabelledBatch((torch.eye(3),), torch.tensor([0, 0, 2]), 3)  # a pad_id is named, never a number in passing
+        LabelledBatch(
+            (torch.eye(3),), torch.tensor([0, 0, 2]), 3
+        )  # a pad_id is named, never a number in passing

@@ -16,7 +16,9 @@ IN_A_ROW = 3  # code cells without text between them
 AFTER_TEXT = 60  # percent of code cells that stand directly after text, over the book
 MODULE = 400  # lines
 
-each_chapter = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+each_chapter = pytest.mark.parametrize(
+    "chapter", chapters(), ids=lambda chapter: chapter.name
+)
 each_module = pytest.mark.parametrize("module", modules())
 
 
@@ -33,8 +35,16 @@ def test_code_lines_fit_the_page(chapter):
 
 @each_chapter
 def test_code_cells_are_interrupted_by_text(chapter):
-    rows = [list(cells) for is_code, cells in groupby(chapter.visible, lambda cell: cell.is_code) if is_code]
-    long = [f"{chapter.name}, from cell {row[0].id}: {len(row)} code cells in a row" for row in rows if len(row) > IN_A_ROW]
+    rows = [
+        list(cells)
+        for is_code, cells in groupby(chapter.visible, lambda cell: cell.is_code)
+        if is_code
+    ]
+    long = [
+        f"{chapter.name}, from cell {row[0].id}: {len(row)} code cells in a row"
+        for row in rows
+        if len(row) > IN_A_ROW
+    ]
     assert not long, "\n".join(long)
 
 
@@ -42,7 +52,9 @@ def test_most_code_stands_after_text():
     "A heading alone is no text."
 
     def is_text(cell) -> bool:
-        return not cell.is_code and not all(line.startswith("#") for line in cell.source.split("\n") if line)
+        return not cell.is_code and not all(
+            line.startswith("#") for line in cell.source.split("\n") if line
+        )
 
     after = [
         before is not None and is_text(before)
@@ -86,12 +98,18 @@ def test_links_between_chapters_lead_somewhere(chapter):
     for cell in chapter.cells:
         if cell.is_code:
             continue
-        assert "{doc}" not in cell.source, f"{cell.id}: a link that only the site understands"
-        for text, target in re.findall(r"\[([^]]*)\]\(([^)#\s]+\.ipynb)(?:#[^)]*)?\)", cell.source):
+        assert "{doc}" not in cell.source, (
+            f"{cell.id}: a link that only the site understands"
+        )
+        for text, target in re.findall(
+            r"\[([^]]*)\]\(([^)#\s]+\.ipynb)(?:#[^)]*)?\)", cell.source
+        ):
             other = by_name.get(target.removesuffix(".ipynb"))
             assert other, f"{chapter.name}, cell {cell.id}: {target}"
             if number := re.search(r"\b(\d\d)$", text):
-                assert number[1] == other.number, f"{chapter.name}, cell {cell.id}: [{text}]({target})"
+                assert number[1] == other.number, (
+                    f"{chapter.name}, cell {cell.id}: [{text}]({target})"
+                )
 
 
 @each_chapter
@@ -109,7 +127,11 @@ def test_markdown_is_standard(chapter):
         f"{chapter.name}, cell {cell.id}: {found[0]}"
         for cell in chapter.cells
         if not cell.is_code
-        for found in [re.search(r"^:::.*|\{[a-z]+\}`", re.sub(r"`[^`\n]*`(?!`)", "", cell.source), re.M)]
+        for found in [
+            re.search(
+                r"^:::.*|\{[a-z]+\}`", re.sub(r"`[^`\n]*`(?!`)", "", cell.source), re.M
+            )
+        ]
         if found
     ]
     assert not special, "\n".join(special)
@@ -118,7 +140,11 @@ def test_markdown_is_standard(chapter):
 @each_chapter
 def test_folded_text_ends_before_other_text(chapter):
     "Without an empty line, what follows `</details>` is HTML to a reader of Markdown, and its links stay raw."
-    raw = [cell.id for cell in chapter.cells if not cell.is_code and re.search(r"</details>[^\S\n]*\n(?=\S)", cell.source)]
+    raw = [
+        cell.id
+        for cell in chapter.cells
+        if not cell.is_code and re.search(r"</details>[^\S\n]*\n(?=\S)", cell.source)
+    ]
     assert not raw, f"{chapter.name}: {raw}"
 
 
@@ -169,7 +195,9 @@ def test_names_are_the_fields(module):
     assert not private, f"{module}: {', '.join(sorted(private))}"
 
 
-PRIVATE_WORDS = re.compile(r"\b(?:rivals?|lineage|counting models?|contenders?|turned heads|jittered)\b", re.I)
+PRIVATE_WORDS = re.compile(
+    r"\b(?:rivals?|lineage|counting models?|contenders?|turned heads|jittered)\b", re.I
+)
 
 
 @each_chapter
@@ -196,5 +224,9 @@ def test_sections_show_a_result(chapter):
         elif cell.is_code and current:
             current["exports"] |= cell.exported
             current["shows"] |= bool(cell.outputs)
-    silent = [section["title"] for section in sections if section["exports"] and not section["shows"]]
+    silent = [
+        section["title"]
+        for section in sections
+        if section["exports"] and not section["shows"]
+    ]
     assert not silent, f"{chapter.name}: {silent}"

@@ -7,7 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 from annotated_transformer.decoding import generate_ids, greedy_decode
-from annotated_transformer.inspection.attention_maps import capture_attention, trace_attention
+from annotated_transformer.inspection.attention_maps import (
+    capture_attention,
+    trace_attention,
+)
 from annotated_transformer.multi_head_attention import record_attention
 from annotated_transformer.positions import RotaryEmbedding, SinusoidalPositionalEncoding
 from annotated_transformer.sampling import sample
@@ -28,7 +31,9 @@ def frequent_switches():
 
 def tiny(**changes) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_model=16, d_ff=32, **changes)).eval()
+    return Transformer(
+        TransformerConfig.preset("tiny", vocab_size=13, d_model=16, d_ff=32, **changes)
+    ).eval()
 
 
 def together(work, n_threads: int, times: int) -> list:
@@ -46,13 +51,18 @@ def together(work, n_threads: int, times: int) -> list:
         return found
 
     with ThreadPoolExecutor(n_threads) as pool:
-        return [result for results in pool.map(calls, range(n_threads)) for result in results]
+        return [
+            result for results in pool.map(calls, range(n_threads)) for result in results
+        ]
 
 
 def test_decoding_in_four_threads_writes_the_same():
     model = tiny(dropout=0.5, attention_dropout=0.5)
     expected = generate_ids(model, [SOURCE], 12)
-    assert together(lambda i: generate_ids(model, [SOURCE], 12), n_threads=4, times=10) == [expected] * 40
+    assert (
+        together(lambda i: generate_ids(model, [SOURCE], 12), n_threads=4, times=10)
+        == [expected] * 40
+    )
     assert not any(module.training for module in model.modules())
 
 
@@ -61,10 +71,16 @@ def test_training_mode_is_refused_and_left_as_it_is(decode):
     model = tiny(dropout=0.5).train()
 
     def write(i):
-        return generate_ids(model, [SOURCE], 12) if decode is None else decode(model, torch.tensor([SOURCE]), 12)
+        return (
+            generate_ids(model, [SOURCE], 12)
+            if decode is None
+            else decode(model, torch.tensor([SOURCE]), 12)
+        )
 
     found = together(write, n_threads=4, times=5)
-    assert {str(error) for error in found} == {"model: got 'training mode', expected evaluation mode: call model.eval() first"}
+    assert {str(error) for error in found} == {
+        "model: got 'training mode', expected evaluation mode: call model.eval() first"
+    }
     assert all(module.training for module in model.modules())
 
 
@@ -88,7 +104,9 @@ def test_recording_belongs_to_its_thread():
                 assert result == written
             else:
                 assert result.keys() == alone[i // 2].keys()
-                assert all(torch.equal(result[part], alone[i // 2][part]) for part in result)
+                assert all(
+                    torch.equal(result[part], alone[i // 2][part]) for part in result
+                )
 
 
 def test_other_threads_see_no_recording():
@@ -97,7 +115,9 @@ def test_other_threads_see_no_recording():
         with ThreadPoolExecutor(1) as pool:
             pool.submit(model, source, target).result()
         assert records == {}
-        hooks = [module._forward_hooks or module._forward_pre_hooks for module in model.modules()]
+        hooks = [
+            module._forward_hooks or module._forward_pre_hooks for module in model.modules()
+        ]
         assert not any(hooks)
         model(source, target)
         assert len(records) == 6 and all(len(calls) == 1 for calls in records.values())
@@ -121,7 +141,9 @@ def test_recording_ends_with_an_error():
 def test_a_table_that_grows_in_several_threads_stays_the_longest(scheme):
     for trial in range(20):
         positions = scheme(16, 1, 16)
-        together(lambda i: positions.reserve(2000 if i == 0 else 900 + i), n_threads=6, times=1)  # noqa: B023
+        together(
+            lambda i: positions.reserve(2000 if i == 0 else 900 + i), n_threads=6, times=1
+        )  # noqa: B023
         assert len(positions.table) == 2000, trial
 
 
@@ -133,6 +155,8 @@ def test_decoding_beyond_the_table_in_several_threads(positions):
         fresh = tiny(positions=positions, max_len=1)
         fresh.load_state_dict(model.state_dict())
         lengths = [60, 20, 40, 60]
-        found = together(lambda i: greedy_decode(fresh, torch.tensor([SOURCE]), lengths[i]).lists(), 4, 1)  # noqa: B023
+        found = together(
+            lambda i: greedy_decode(fresh, torch.tensor([SOURCE]), lengths[i]).lists(), 4, 1
+        )  # noqa: B023
         assert not [result for result in found if isinstance(result, Exception)]
         assert found[0] == found[3] == expected

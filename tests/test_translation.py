@@ -1,8 +1,11 @@
 """A translator from text to text: cut off and resumed, through the doors of the package, and with a vocabulary that is not its own."""
+
 import pytest
 
 for package in ("tokenizers", "sacrebleu", "sacremoses"):
-    pytest.importorskip(package, reason="translation needs its extra: pip install '.[translation]'")
+    pytest.importorskip(
+        package, reason="translation needs its extra: pip install '.[translation]'"
+    )
 
 import json
 import re
@@ -18,9 +21,16 @@ from annotated_transformer import cli, translate
 from annotated_transformer.checkpoint import Checkpoints, load_model, save_model
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.experiments import translation
-from annotated_transformer.experiments.experiment import run_and_save
+from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
-    TranslationConfig, Translator, candidate_models, encode_parts, plot, run_translation, search_steps)
+    TranslationConfig,
+    Translator,
+    candidate_models,
+    encode_parts,
+    plot,
+    run_translation,
+    search_steps,
+)
 from annotated_transformer.metrics import score_translations
 
 SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
@@ -31,7 +41,13 @@ def corpus(tmp_path_factory):
     path = tmp_path_factory.mktemp("corpus") / "pairs.tsv"
     words = "one two three four five six seven eight nine ten eleven twelve".split()
     worte = "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
-    path.write_text("".join(f"{a} and {b}\t{y} und {x}\n" for a, x in zip(words, worte) for b, y in zip(words, worte)))
+    path.write_text(
+        "".join(
+            f"{a} and {b}\t{y} und {x}\n"
+            for a, x in zip(words, worte)
+            for b, y in zip(words, worte)
+        )
+    )
     return str(path)
 
 
@@ -41,18 +57,24 @@ def uncut(corpus):
 
 
 def same(one, two) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters()))
+    return all(
+        torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters())
+    )
 
 
 @pytest.mark.parametrize("bpe_dropout", [0.0, 0.2])
-def test_a_run_that_was_cut_off_ends_as_if_it_had_not(bpe_dropout, corpus, uncut, tmp_path, monkeypatch):
-    class Killed(Exception): pass
+def test_a_run_that_was_cut_off_ends_as_if_it_had_not(
+    bpe_dropout, corpus, uncut, tmp_path, monkeypatch
+):
+    class Killed(Exception):
+        pass
 
     calls, usual = [], Translator.translate
 
     def killed(self, *arguments, **options):
         calls.append(1)
-        if len(calls) == 2: raise Killed
+        if len(calls) == 2:
+            raise Killed
         return usual(self, *arguments, **options)
 
     config = TranslationConfig(corpus=corpus, bpe_dropout=bpe_dropout, **SMALL)
@@ -64,7 +86,9 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not(bpe_dropout, corpus, uncut
     resumed = run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
     assert same(resumed, whole) and resumed.predictions == whole.predictions
     assert resumed.history.column("eval_loss") == whole.history.column("eval_loss")
-    assert same(resumed, uncut) == (not bpe_dropout)  # words that are cut otherwise teach other weights
+    assert same(resumed, uncut) == (
+        not bpe_dropout
+    )  # words that are cut otherwise teach other weights
     kept = checkpoints.evaluated()
     assert len(kept) <= SMALL["n_average"] + 1 and max(kept) == resumed.history.steps
 
@@ -76,35 +100,60 @@ def test_the_selected_model_is_handed_out(corpus, uncut, monkeypatch):
     options = dict(beam_size=config.beam_size, length_penalty=config.length_penalty)
     for name, model in models.items():
         monkeypatch.setattr(translation, "select_model", lambda *given, name=name: name)
-        done = translation.evaluate_search(config, text, uncut.tokenizer, uncut.history, models)
+        done = translation.evaluate_search(
+            config, text, uncut.tokenizer, uncut.history, models
+        )
         assert done.model is model and done.metrics["selected"] == name
-        assert done.predictions == Translator(model, uncut.tokenizer).translate([source for source, _ in text.test], **options)
+        assert done.predictions == Translator(model, uncut.tokenizer).translate(
+            [source for source, _ in text.test], **options
+        )
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
-def test_candidates_are_the_epoch_of_the_lowest_loss_and_the_mean_of_the_last(best, corpus, uncut, tmp_path):
-    config, steps = TranslationConfig(corpus=corpus, **SMALL), [1, 2, 3]  # of three epochs two are averaged
+def test_candidates_are_the_epoch_of_the_lowest_loss_and_the_mean_of_the_last(
+    best, corpus, uncut, tmp_path
+):
+    config, steps = (
+        TranslationConfig(corpus=corpus, **SMALL),
+        [1, 2, 3],
+    )  # of three epochs two are averaged
     folders = {step: tmp_path / f"epoch-{step}" for step in steps}
-    for folder in folders.values(): save_model(type(uncut.model)(uncut.model.config), folder)
+    for folder in folders.values():
+        save_model(type(uncut.model)(uncut.model.config), folder)
     losses = [1.0, 1.1, 1.2]
     losses[best] = 0.5
     history = SimpleNamespace(column=lambda name: {"eval_loss": (steps, losses)}[name])
-    found = candidate_models(config, history, SimpleNamespace(evaluated=lambda: folders), torch.device("cpu"))
-    weights = [load_model(folder, type(uncut.model)).state_dict() for folder in folders.values()]
+    found = candidate_models(
+        config, history, SimpleNamespace(evaluated=lambda: folders), torch.device("cpu")
+    )
+    weights = [
+        load_model(folder, type(uncut.model)).state_dict() for folder in folders.values()
+    ]
     assert [*found] == ["best epoch", "mean of 2 epochs"]
-    for name, tensor in found["best epoch"].state_dict().items(): assert torch.equal(tensor, weights[best][name])
+    for name, tensor in found["best epoch"].state_dict().items():
+        assert torch.equal(tensor, weights[best][name])
     for name, tensor in found["mean of 2 epochs"].state_dict().items():
-        if tensor.is_floating_point(): assert torch.allclose(tensor, (weights[1][name] + weights[2][name]) / 2, atol=1e-7)
+        if tensor.is_floating_point():
+            assert torch.allclose(
+                tensor, (weights[1][name] + weights[2][name]) / 2, atol=1e-7
+            )
 
 
 def test_each_step_of_the_search_changes_one_thing():
     config = TranslationConfig(beam_size=3, length_penalty=0.9)
-    beam, whole = dict(beam_size=3, length_penalty=0.0), dict(beam_size=3, length_penalty=0.9)
+    beam, whole = (
+        dict(beam_size=3, length_penalty=0.0),
+        dict(beam_size=3, length_penalty=0.9),
+    )
     models = {"best epoch": "best", "mean of 5 epochs": "mean"}
     for selected, model in models.items():
         assert search_steps(config, models, selected) == {
-            "best epoch, greedy": ("best", dict(beam_size=1)), "+ beam of 3": ("best", beam), "+ mean of 5 epochs": ("mean", beam),
-            "+ length penalty": ("mean", whole), "selected by validation": (model, whole)}
+            "best epoch, greedy": ("best", dict(beam_size=1)),
+            "+ beam of 3": ("best", beam),
+            "+ mean of 5 epochs": ("mean", beam),
+            "+ length penalty": ("mean", whole),
+            "selected by validation": (model, whole),
+        }
 
 
 def test_the_search_is_told_its_options(uncut, monkeypatch):
@@ -119,23 +168,50 @@ def test_the_search_is_told_its_options(uncut, monkeypatch):
     options = dict(beam_size=3, length_penalty=0.9, early_stopping=True)
     assert len(translator.translate(["one and two", ""], n_best=2, **options)[0]) == 2
     translator.translate(["one and two"])
-    assert asked == [dict(options, n_best=2), dict(beam_size=5, length_penalty=0.6, n_best=None, early_stopping=False)]
+    assert asked == [
+        dict(options, n_best=2),
+        dict(beam_size=5, length_penalty=0.6, n_best=None, early_stopping=False),
+    ]
 
 
 def test_a_run_trains_as_it_is_told():
-    told = dict(patience=3, lr=0.01, warmup_steps=7, schedule="inverse_sqrt", label_smoothing=0.2, ema_decay=0.5, seed=9)
+    told = dict(
+        patience=3,
+        lr=0.01,
+        warmup_steps=7,
+        schedule="inverse_sqrt",
+        label_smoothing=0.2,
+        ema_decay=0.5,
+        seed=9,
+    )
     training = TranslationConfig(epochs=4, **told).training(10)
     assert (training.steps, training.eval_every) == (40, 10)
     assert {name: getattr(training, name) for name in told} == told
 
 
-@pytest.mark.parametrize("words, changes", [
-    ([], {}),
-    (["--corpus", "multi30k"], None),  # with its own preset
-    (["--corpus", "multi30k", "--preset", "numbers"], dict(corpus="multi30k")),
-    (["--corpus", "a.en,a.de", "--lowercase", "--patience", "2", "--epochs", "9", "--max-length", "80"],
-     dict(corpus="a.en,a.de", lowercase=True, patience=2, epochs=9, max_length=80)),
-], ids=str)
+@pytest.mark.parametrize(
+    "words, changes",
+    [
+        ([], {}),
+        (["--corpus", "multi30k"], None),  # with its own preset
+        (["--corpus", "multi30k", "--preset", "numbers"], dict(corpus="multi30k")),
+        (
+            [
+                "--corpus",
+                "a.en,a.de",
+                "--lowercase",
+                "--patience",
+                "2",
+                "--epochs",
+                "9",
+                "--max-length",
+                "80",
+            ],
+            dict(corpus="a.en,a.de", lowercase=True, patience=2, epochs=9, max_length=80),
+        ),
+    ],
+    ids=str,
+)
 def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatch):
     asked = []
 
@@ -144,47 +220,81 @@ def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatc
         raise ValueError("that was all")
 
     monkeypatch.setattr(cli, "run_and_save", asking)
-    CliRunner().invoke(cli.app, ["train-translation", *words, "--out", str(tmp_path / "run")])
-    assert asked == [TranslationConfig.preset("multi30k") if changes is None else TranslationConfig(**changes)]
+    CliRunner().invoke(
+        cli.app, ["train-translation", *words, "--out", str(tmp_path / "run")]
+    )
+    assert asked == [
+        TranslationConfig.preset("multi30k")
+        if changes is None
+        else TranslationConfig(**changes)
+    ]
 
 
 def test_the_lines_of_chapter_42_train_and_translate(corpus, tmp_path, monkeypatch, capsys):
-    cells = json.loads((ROOT / "nbs" / "42_experiments.translation.ipynb").read_text(encoding="utf-8"))["cells"]
-    text, = ("".join(cell["source"]) for cell in cells if cell["id"] == "use-it")
-    lines, = re.findall(r"```python\n(.*?)```", text, re.S)
+    cells = json.loads(
+        (ROOT / "nbs" / "42_experiments.translation.ipynb").read_text(encoding="utf-8")
+    )["cells"]
+    (text,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "use-it")
+    (lines,) = re.findall(r"```python\n(.*?)```", text, re.S)
     assert "preset('multi30k'," in lines and len(lines.splitlines()) <= 10
     monkeypatch.chdir(tmp_path)
     Path("pairs.tsv").write_text(Path(corpus).read_text(encoding="utf-8"), encoding="utf-8")
-    exec(lines.replace("preset('multi30k',", f"preset('numbers', **{SMALL | dict(epochs=1)},"), {})
-    assert capsys.readouterr().out.splitlines()[-1].startswith("[") and Path("runs/mine/tokenizer.json").is_file()
+    exec(
+        lines.replace(
+            "preset('multi30k',", f"preset('numbers', **{SMALL | dict(epochs=1)},"
+        ),
+        {},
+    )
+    assert (
+        capsys.readouterr().out.splitlines()[-1].startswith("[")
+        and Path("runs/mine/tokenizer.json").is_file()
+    )
 
 
 def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
     config = TranslationConfig(corpus=corpus, **SMALL)
-    saved = run_and_save(run_translation, config, tmp_path / "run", plot, device="cpu", progress=False)
+    saved = run_and_save(
+        run_translation, config, tmp_path / "run", plot, device="cpu", progress=False
+    )
     assert same(saved, uncut)
     sources = [source for source, _ in saved.examples]
-    assert translate(tmp_path / "run", sources, beam_size=config.beam_size) == uncut.predictions
+    assert (
+        translate(tmp_path / "run", sources, beam_size=config.beam_size)
+        == uncut.predictions
+    )
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "attention.png", "config.json", "history.csv", "loss.png", "manifest.json", "metrics.json", "model.safetensors", "tokenizer.json"]
+        "attention.png",
+        "config.json",
+        "history.csv",
+        "loss.png",
+        "manifest.json",
+        "metrics.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
 
 
 def test_a_run_goes_on_with_its_own_corpus_alone(corpus, tmp_path, monkeypatch):
-    class Stop(KeyboardInterrupt): pass
+    class Stop(KeyboardInterrupt):
+        pass
 
-    def stop(self, *arguments, **options): raise Stop
+    def stop(self, *arguments, **options):
+        raise Stop
 
     words = tmp_path / "pairs.tsv"
     words.write_text(open(corpus, encoding="utf-8").read(), encoding="utf-8")
     config = TranslationConfig(corpus=str(words), **SMALL)
     options = dict(every_minutes=1e-9, device="cpu", progress=False)
     with monkeypatch.context() as patched, pytest.raises(Stop):
-        patched.setattr(Translator, "translate", stop) # at the first evaluation
+        patched.setattr(Translator, "translate", stop)  # at the first evaluation
         run_and_save(run_translation, config, tmp_path / "run", **options)
-    assert len(translate(tmp_path / "run.interrupted", ["one and two"])) == 1 # it has its tokenizer
+    assert (
+        len(translate(tmp_path / "run.interrupted", ["one and two"])) == 1
+    )  # it has its tokenizer
     whole = words.read_text(encoding="utf-8")
     words.write_text(whole.replace("eins und", "eins  ,"), encoding="utf-8")
-    with pytest.raises(ValueError, match="corpus: got 'other pairs'"): run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
+    with pytest.raises(ValueError, match="corpus: got 'other pairs'"):
+        run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
     words.write_text(whole, encoding="utf-8")
     run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
     assert not (tmp_path / "run.interrupted").exists()
@@ -197,16 +307,34 @@ def divided(corpus, tmp_path):
     for part in ("train", "validation", "test"):
         lines = ("\t".join(pair) + "\n" for pair in getattr(text, part))
         (tmp_path / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
-    return dict(corpus="train.tsv", validation="validation.tsv", test="test.tsv", data_dir=str(tmp_path), **SMALL)
+    return dict(
+        corpus="train.tsv",
+        validation="validation.tsv",
+        test="test.tsv",
+        data_dir=str(tmp_path),
+        **SMALL,
+    )
 
 
 def test_parts_in_files_of_their_own_train_the_same_model(divided, uncut):
     done = run_translation(TranslationConfig(**divided), "cpu", progress=False)
-    assert same(done, uncut) and done.predictions == uncut.predictions and done.examples == uncut.examples
+    assert (
+        same(done, uncut)
+        and done.predictions == uncut.predictions
+        and done.examples == uncut.examples
+    )
     assert done.metrics["corpus"]["dropped"]["also held out"] == 0
 
 
-@pytest.mark.parametrize("changes", [dict(lowercase=True), dict(bpe_dropout=0.2), dict(lowercase=True, whitespace_as_suffix=True, bpe_dropout=0.2)], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(lowercase=True),
+        dict(bpe_dropout=0.2),
+        dict(lowercase=True, whitespace_as_suffix=True, bpe_dropout=0.2),
+    ],
+    ids=str,
+)
 def test_a_streamed_corpus_gives_the_ids_of_one_in_memory(changes, corpus, divided):
     _, tokenizer, streamed, _ = encode_parts(TranslationConfig(**divided | changes))
     _, other, listed, _ = encode_parts(TranslationConfig(corpus=corpus, **SMALL | changes))
@@ -224,16 +352,28 @@ def test_a_training_pair_that_is_held_out_is_not_learnt(divided, corpus, tmp_pat
 
 
 @pytest.mark.parametrize("part", ["train", "validation", "test"])
-def test_what_is_too_long_is_said_before_anything_is_trained(part, corpus, tmp_path, monkeypatch):
-    text, long = open_parallel_text(corpus), "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))  # two tokens each, or three
+def test_what_is_too_long_is_said_before_anything_is_trained(
+    part, corpus, tmp_path, monkeypatch
+):
+    text, long = (
+        open_parallel_text(corpus),
+        "".join(map(chr, range(0x4E00, 0x4E00 + 1000))),
+    )  # two tokens each, or three
     (_, target), *others = getattr(text, part)
     longer = replace(text, **{part: [(long, target), *others]})
     config = TranslationConfig(corpus=corpus, **SMALL | dict(max_tokens=4096))
-    with monkeypatch.context() as patched, pytest.raises(ValueError, match="corpus: got .a pair of [123],[0-9]+ tokens.*max_length"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(
+            ValueError, match="corpus: got .a pair of [123],[0-9]+ tokens.*max_length"
+        ),
+    ):
         patched.setattr(translation, "open_parallel_text", lambda *names, **options: longer)
         encode_parts(config)
     path = tmp_path / "pairs.tsv"
-    path.write_text(open(corpus, encoding="utf-8").read() + f"{long}\tlang\n", encoding="utf-8")
+    path.write_text(
+        open(corpus, encoding="utf-8").read() + f"{long}\tlang\n", encoding="utf-8"
+    )
     left_out, *_ = encode_parts(config.replace(corpus=str(path), max_length=400))
     assert left_out.report["dropped"]["too long"] == 1
 
@@ -247,10 +387,11 @@ def test_what_looks_the_same_is_translated_the_same(uncut):
 
 
 def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
-    from annotated_transformer.datasets.tokenizer import Tokenizer
+    from annotated_transformer.tokenizers.bpe import Tokenizer
 
     save_model(uncut.model, tmp_path / "model", Tokenizer.learn(["something else"], 262))
-    with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"): Translator.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"):
+        Translator.load(tmp_path / "model")
 
 
 def test_the_tokenizer_knows_nothing_of_what_is_held_out(corpus, monkeypatch):
@@ -258,15 +399,23 @@ def test_the_tokenizer_knows_nothing_of_what_is_held_out(corpus, monkeypatch):
     _, usual, *_ = encode_parts(config)
     strange = [("zyx zyx zyx zyx", "wvu wvu wvu wvu")] * 50
     text = replace(open_parallel_text(corpus), validation=strange, test=strange)
-    monkeypatch.setattr(translation, "open_parallel_text", lambda *arguments, **options: text)
+    monkeypatch.setattr(
+        translation, "open_parallel_text", lambda *arguments, **options: text
+    )
     assert encode_parts(config)[1] == usual
 
 
 def test_scores_are_those_of_sacrebleu():
     import sacrebleu
 
-    references = ["Ein Hund läuft über die Wiese.", "Zwei Männer stehen an einer Straße und reden."]
-    predictions = ["Ein Hund rennt über die Wiese.", "Zwei Männer stehen auf einer Straße und sprechen."]
+    references = [
+        "Ein Hund läuft über die Wiese.",
+        "Zwei Männer stehen an einer Straße und reden.",
+    ]
+    predictions = [
+        "Ein Hund rennt über die Wiese.",
+        "Zwei Männer stehen auf einer Straße und sprechen.",
+    ]
     scores = score_translations(predictions, references)
     assert scores["bleu"] == sacrebleu.corpus_bleu(predictions, [references]).score
     assert scores["chrf"] == sacrebleu.corpus_chrf(predictions, [references]).score
@@ -275,11 +424,19 @@ def test_scores_are_those_of_sacrebleu():
 
 def test_a_run_in_lower_case_is_scored_in_lower_case(tmp_path):
     path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"Room {i} IS Open\tZimmer {i} IST Offen\n" for i in range(100)))
-    text, tokenizer, train_ids, _ = encode_parts(TranslationConfig(corpus=str(path), lowercase=True, **SMALL))
+    path.write_text(
+        "".join(f"Room {i} IS Open\tZimmer {i} IST Offen\n" for i in range(100))
+    )
+    text, tokenizer, train_ids, _ = encode_parts(
+        TranslationConfig(corpus=str(path), lowercase=True, **SMALL)
+    )
     for source, target in text.train + text.validation + text.test:
         assert (source, target) == (source.lower(), target.lower())
-        assert tokenizer.decode(tokenizer.encode(target)) == target  # so that an exact match is possible
-    assert [tokenizer.decode(target) for _, target in train_ids] == [target for _, target in text.train]
+        assert (
+            tokenizer.decode(tokenizer.encode(target)) == target
+        )  # so that an exact match is possible
+    assert [tokenizer.decode(target) for _, target in train_ids] == [
+        target for _, target in text.train
+    ]
     cased, *_ = encode_parts(TranslationConfig(corpus=str(path), **SMALL))
     assert any("Zimmer" in target for _, target in cased.test)

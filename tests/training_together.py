@@ -14,13 +14,29 @@ from annotated_transformer.checkpoint import Checkpoints, write_model
 from annotated_transformer.data import Batch, batch_pairs
 from annotated_transformer.datasets.synthetic import synthetic_pairs
 from annotated_transformer.loss import chunked_sequence_loss, sequence_loss
-from annotated_transformer.processes import is_shard, joined_processes, n_processes, on_first_process, process_rank
+from annotated_transformer.distributed import (
+    is_shard,
+    joined_processes,
+    n_processes,
+    run_on_rank_zero,
+    process_rank,
+)
 from annotated_transformer.training import TrainConfig, evaluate, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 OPTIONS = dict(
-    steps=12, accumulate=1, dropout=0.0, shard=False, rows=7, kill=0, stop=0, every=0, tie=False, unused=False, ema=0.0,
-    chunked=False
+    steps=12,
+    accumulate=1,
+    dropout=0.0,
+    shard=False,
+    rows=7,
+    kill=0,
+    stop=0,
+    every=0,
+    tie=False,
+    unused=False,
+    ema=0.0,
+    chunked=False,
 )
 
 
@@ -35,17 +51,31 @@ def batches(rows: int):
 def run(folder: Path, **given):
     "Train, and write down what happened."
     options, seen = OPTIONS | given, []
-    torch.manual_seed(100 * process_rank())  # the first process's weights are those that count
-    model = Transformer(TransformerConfig.preset(
-        "tiny", vocab_size=13, d_model=16, d_ff=32, dropout=options["dropout"], tie_weights=options["tie"])).double()
+    torch.manual_seed(
+        100 * process_rank()
+    )  # the first process's weights are those that count
+    model = Transformer(
+        TransformerConfig.preset(
+            "tiny",
+            vocab_size=13,
+            d_model=16,
+            d_ff=32,
+            dropout=options["dropout"],
+            tie_weights=options["tie"],
+        )
+    ).double()
 
     if options["unused"]:
-        model.unused = torch.nn.Linear(3, 3).double()  # as BERT's pooler is, in pre-training
+        model.unused = torch.nn.Linear(
+            3, 3
+        ).double()  # as BERT's pooler is, in pre-training
 
     def loss(runner, batch, smoothing):
         seen.extend(batch.src.tolist())
         assert n_processes() == 1 or is_shard(next(runner.parameters())) == options["shard"]
-        return (chunked_sequence_loss if options["chunked"] else sequence_loss)(runner, batch, smoothing)
+        return (chunked_sequence_loss if options["chunked"] else sequence_loss)(
+            runner, batch, smoothing
+        )
 
     def watched():
         for number, batch in enumerate(batches(options["rows"]), 1):
@@ -57,13 +87,30 @@ def run(folder: Path, **given):
                 os.kill(os.getpid(), signal.SIGTERM)
             yield batch
 
-    config = TrainConfig(steps=options["steps"], grad_accum_steps=options["accumulate"], ema_decay=options["ema"],
-                         warmup_steps=4, log_every=1, eval_every=6, precision="float32")
+    config = TrainConfig(
+        steps=options["steps"],
+        grad_accum_steps=options["accumulate"],
+        ema_decay=options["ema"],
+        warmup_steps=4,
+        log_every=1,
+        eval_every=6,
+        precision="float32",
+    )
     held_out = list(islice(batch_pairs(synthetic_pairs(held_out=True), 8), 2))
-    checkpoints = Checkpoints(folder / "checkpoints", every_steps=options["every"] or 10**9, keep_evaluated=1)
-    history = train(model, watched(), config, lambda model: evaluate(model, held_out), checkpoints, loss, progress=False)
-    on_first_process(write_model, model, folder)
-    on_first_process(history.save, folder / "history.csv")
+    checkpoints = Checkpoints(
+        folder / "checkpoints", every_steps=options["every"] or 10**9, keep_evaluated=1
+    )
+    history = train(
+        model,
+        watched(),
+        config,
+        lambda model: evaluate(model, held_out),
+        checkpoints,
+        loss,
+        progress=False,
+    )
+    run_on_rank_zero(write_model, model, folder)
+    run_on_rank_zero(history.save, folder / "history.csv")
     if seen:  # a run that was at its end before a restart has nothing to do
         torch.save(seen, folder / f"rows-{process_rank()}.pt")
 
@@ -74,8 +121,13 @@ def value(name: str, text: str):
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    for number, words in enumerate(" ".join(sys.argv[2:]).split("+")):  # one training after another
-        options = {name: value(name, text) for name, _, text in (word.partition("=") for word in words.split())}
+    for number, words in enumerate(
+        " ".join(sys.argv[2:]).split("+")
+    ):  # one training after another
+        options = {
+            name: value(name, text)
+            for name, _, text in (word.partition("=") for word in words.split())
+        }
         place = folder / str(number)
         place.mkdir(exist_ok=True)
         with joined_processes(options.get("shard", False)):

@@ -17,8 +17,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from annotated_transformer.config import (
-    argument_error, check_numbers, check_probabilities, check_sizes, import_extra,
-    printable)
+    argument_error,
+    check_numbers,
+    check_probabilities,
+    check_sizes,
+    import_extra,
+    printable,
+)
 from ..data import LabelledBatch
 
 # %% auto #0
@@ -29,29 +34,35 @@ __all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'strat
 @dataclass(frozen=True)
 class ImageDataset:
     "Pictures and what they show."
-    images: object # indexed by a tensor of numbers, B -> B C H W, values from 0 to 1
-    labels: Tensor # N, numbers of classes
-    classes: list # of words: the names of the classes
-    names: list # of words: what to call each picture
 
-    def __len__(self) -> int: return len(self.labels)
+    images: object  # indexed by a tensor of numbers, B -> B C H W, values from 0 to 1
+    labels: Tensor  # N, numbers of classes
+    classes: list  # of words: the names of the classes
+    names: list  # of words: what to call each picture
+
+    def __len__(self) -> int:
+        return len(self.labels)
 
 # %% ../../nbs/55_datasets.images.ipynb #digits
-def digits() -> ImageDataset: # of 1 by 8 by 8
+def digits() -> ImageDataset:  # of 1 by 8 by 8
     "The handwritten digits of scikit-learn. Raises `ImportError` where that is missing."
-    found = import_extra('sklearn.datasets', 'the handwritten digits come with',
-                         'images').load_digits()
+    found = import_extra(
+        'sklearn.datasets', 'the handwritten digits come with', 'images'
+    ).load_digits()
     images = torch.tensor(found.images, dtype=torch.float32)[:, None] / 16
-    return ImageDataset(images, torch.tensor(found.target, dtype=torch.long),
-                        [str(name) for name in found.target_names],
-                        [f'picture {i}' for i in range(len(images))])
+    return ImageDataset(
+        images,
+        torch.tensor(found.target, dtype=torch.long),
+        [str(name) for name in found.target_names],
+        [f'picture {i}' for i in range(len(images))],
+    )
 
 # %% ../../nbs/55_datasets.images.ipynb #split
 def stratified_split(
-    labels:Tensor, # N, class indices
-    fraction:float=0.2, # of each class that is held out, probability
-    validation:bool=False, # leave those alone, and hold out as much of the rest
-) -> tuple[Tensor, Tensor]: # indices of the training pictures, and of those held out
+    labels: Tensor,  # N, class indices
+    fraction: float = 0.2,  # of each class that is held out, probability
+    validation: bool = False,  # leave those alone, and hold out as much of the rest
+) -> tuple[Tensor, Tensor]:  # indices of the training pictures, and of those held out
     "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
     check_probabilities(held_out=fraction)
     generator, parts = torch.Generator().manual_seed(0), ([], [])
@@ -60,38 +71,46 @@ def stratified_split(
         members = members[torch.randperm(len(members), generator=generator)]
         n = round(fraction * len(members))
         if not 0 < n < len(members):
-            raise argument_error('held_out', fraction,
-                                 f'a fraction that splits a class of {len(members)}')
-        parts[0].append(members[n:]); parts[1].append(members[:n])
+            raise argument_error(
+                'held_out', fraction, f'a fraction that splits a class of {len(members)}'
+            )
+        parts[0].append(members[n:])
+        parts[1].append(members[:n])
     train_idx, test_idx = (torch.cat(part).sort().values for part in parts)
-    if not validation: return train_idx, test_idx
+    if not validation:
+        return train_idx, test_idx
     return tuple(train_idx[part] for part in stratified_split(labels[train_idx], fraction))
 
 # %% ../../nbs/55_datasets.images.ipynb #jittered
-def random_affine(images:Tensor, # B C H W
-                  generator:torch.Generator, # of the random numbers, on the CPU
-                  shift:float=0.125, # at most, share of height and width
-                  degrees:float=12.0, # at most, degrees
-                  scale:float=0.12, # at most, share of the size
-                 ) -> Tensor: # B C H W
+def random_affine(
+    images: Tensor,  # B C H W
+    generator: torch.Generator,  # of the random numbers, on the CPU
+    shift: float = 0.125,  # at most, share of height and width
+    degrees: float = 12.0,  # at most, degrees
+    scale: float = 0.12,  # at most, share of the size
+) -> Tensor:  # B C H W
     "Each picture moved, turned and resized at random. What comes in over the edge is 0."
-    def some(limit): return (2*torch.rand(len(images), generator=generator) - 1) * limit
+
+    def some(limit):
+        return (2 * torch.rand(len(images), generator=generator) - 1) * limit
+
     angle, factor = some(math.radians(degrees)), 1 + some(scale)
-    across, down = some(2*shift), some(2*shift) # a picture is 2 wide
-    cosine, sine = factor*angle.cos(), factor*angle.sin()
-    height, width = images.shape[2:] # both are 2 in the units of the grid
-    places = torch.stack([cosine, -sine*height/width, across,
-                          sine*width/height, cosine, down], 1).view(-1, 2, 3)
+    across, down = some(2 * shift), some(2 * shift)  # a picture is 2 wide
+    cosine, sine = factor * angle.cos(), factor * angle.sin()
+    height, width = images.shape[2:]  # both are 2 in the units of the grid
+    places = torch.stack(
+        [cosine, -sine * height / width, across, sine * width / height, cosine, down], 1
+    ).view(-1, 2, 3)
     grid = F.affine_grid(places, images.shape, align_corners=False)
     return F.grid_sample(images, grid, align_corners=False)
 
 # %% ../../nbs/55_datasets.images.ipynb #image-batches
 def image_batches(
-    data:ImageDataset, # all pictures
-    indices:Tensor, # of those to be used
-    batch_size:int, # pictures in a batch
-    seed:int=0, # of the order and the changes
-    augment:Callable[..., Tensor]=random_affine, # (B C H W, generator) -> B C H W
+    data: ImageDataset,  # all pictures
+    indices: Tensor,  # of those to be used
+    batch_size: int,  # pictures in a batch
+    seed: int = 0,  # of the order and the changes
+    augment: Callable[..., Tensor] = random_affine,  # (B C H W, generator) -> B C H W
 ) -> Iterator[LabelledBatch]:
     "Pictures in random order, changed at random, without end."
     check_sizes(batch_size=batch_size, pictures=len(indices))
@@ -107,30 +126,37 @@ def image_batches(
 # %% ../../nbs/55_datasets.images.ipynb #imagefiles
 # of files that must be pictures
 EXTENSIONS = '.bmp', '.gif', '.jpeg', '.jpg', '.png', '.webp'
-FORMATS = 'BMP', 'GIF', 'JPEG', 'PNG', 'WEBP' # what their content may be
+FORMATS = 'BMP', 'GIF', 'JPEG', 'PNG', 'WEBP'  # what their content may be
 READABLE = f'a readable {", ".join(FORMATS)}'
 
-def eight_bits(picture, # of Pillow, of any mode
-              ): # of Pillow; 0 to 65,535 became 0 to 255
+
+def eight_bits(
+    picture,  # of Pillow, of any mode
+):  # of Pillow; 0 to 65,535 became 0 to 255
     "The picture with grey of 16 bits scaled to 8; others as they are."
-    if not picture.mode.startswith('I'): return picture # I, or I;16 in newer versions
-    scaled = picture.convert('I').point(lambda value: value*(1/257) + .5).convert('L')
-    if 'transparency' in picture.info: # the shade that is to be clear
-        scaled.info['transparency'] = round(picture.info['transparency']/257)
+    if not picture.mode.startswith('I'):
+        return picture  # I, or I;16 in newer versions
+    scaled = picture.convert('I').point(lambda value: value * (1 / 257) + 0.5).convert('L')
+    if 'transparency' in picture.info:  # the shade that is to be clear
+        scaled.info['transparency'] = round(picture.info['transparency'] / 257)
     return scaled
 
-def decode_picture(path, # of a file, or a file that is open
-                   height:int, # pixels
-                   width:int, # pixels
-                   n_channels:int, # 3 for colours, 1 for grey
-                  ) -> Tensor: # C H W, bytes
+
+def decode_picture(
+    path,  # of a file, or a file that is open
+    height: int,  # pixels
+    width: int,  # pixels
+    n_channels: int,  # 3 for colours, 1 for grey
+) -> Tensor:  # C H W, bytes
     "A picture as one sees it: upright, on white, cut to the proportions, and resized."
-    from PIL import Image, ImageOps # here, likewise
-    mode, enough = 'RGB' if n_channels == 3 else 'L', 2*max(height, width)
+    from PIL import Image, ImageOps  # here, likewise
+
+    mode, enough = 'RGB' if n_channels == 3 else 'L', 2 * max(height, width)
     with Image.open(path, formats=FORMATS) as file:
-        file.draft(None, (enough, enough)) # a large JPEG: decode a fraction of its pixels
-        file.load() # its errors are not passed over, those of the note are
-        with suppress(Exception): ImageOps.exif_transpose(file, in_place=True)
+        file.draft(None, (enough, enough))  # a large JPEG: decode a fraction of its pixels
+        file.load()  # its errors are not passed over, those of the note are
+        with suppress(Exception):
+            ImageOps.exif_transpose(file, in_place=True)
         picture = eight_bits(file)
         clear = picture.mode in ('LA', 'PA', 'RGBA') or 'transparency' in picture.info
         picture = ImageOps.fit(picture.convert('RGBA' if clear else mode), (width, height))
@@ -144,72 +170,96 @@ def decode_picture(path, # of a file, or a file that is open
 @dataclass(frozen=True)
 class ImageFiles:
     "Pictures on disk, decoded when they are first asked for, and kept while there is room."
-    paths: list # of files
-    height: int # pixels, of what is returned
-    width: int # pixels
-    n_channels: int # 3 for colours, 1 for grey
-    cache_size: int = 2**31 # of what is kept in memory, bytes
 
-    def __post_init__(self): object.__setattr__(self, 'kept', {}) # number -> C H W, bytes
+    paths: list  # of files
+    height: int  # pixels, of what is returned
+    width: int  # pixels
+    n_channels: int  # 3 for colours, 1 for grey
+    cache_size: int = 2**31  # of what is kept in memory, bytes
 
-    def __getitem__(self, numbers) -> Tensor: # B -> B C H W, from 0 to 1
+    def __post_init__(self):
+        object.__setattr__(self, 'kept', {})  # number -> C H W, bytes
+
+    def __getitem__(self, numbers) -> Tensor:  # B -> B C H W, from 0 to 1
         return torch.stack([self.read(int(number)) for number in numbers]) / 255
 
-    def room(self) -> int: # the number of pictures that fit
-        return self.cache_size // (self.height*self.width*self.n_channels)
+    def room(self) -> int:  # the number of pictures that fit
+        return self.cache_size // (self.height * self.width * self.n_channels)
 
-    def read(self, number:int) -> Tensor: # C H W, bytes
+    def read(self, number: int) -> Tensor:  # C H W, bytes
         "One picture. Raises `ValueError` that names the file, if it is none."
-        if number in self.kept: return self.kept[number]
-        from PIL import Image # here, likewise
+        if number in self.kept:
+            return self.kept[number]
+        from PIL import Image  # here, likewise
+
         path, size = self.paths[number], (self.height, self.width, self.n_channels)
-        try: picture = decode_picture(path, *size)
+        try:
+            picture = decode_picture(path, *size)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(path), f'{READABLE} ({error})') from error
-        if len(self.kept) < self.room(): self.kept[number] = picture
+        if len(self.kept) < self.room():
+            self.kept[number] = picture
         return picture
 
 # %% ../../nbs/55_datasets.images.ipynb #check-files
-def check_files(images:ImageFiles, # whose files are looked at
-               ):
+def check_files(
+    images: ImageFiles,  # whose files are looked at
+):
     "Refuse what is no picture by its first bytes; warn where not all fit in memory."
     from PIL import Image
+
     for file in images.paths:
-        if not file.is_file(): # a pipe would be waited for without end
+        if not file.is_file():  # a pipe would be waited for without end
             raise argument_error('picture', str(file), 'a regular file')
-        try: Image.open(file, formats=FORMATS).close() # reads its first bytes
+        try:
+            Image.open(file, formats=FORMATS).close()  # reads its first bytes
         except (OSError, ValueError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(file), READABLE) from error
-    n, size = len(images.paths), images.height*images.width*images.n_channels
+    n, size = len(images.paths), images.height * images.width * images.n_channels
     if n > images.room():
-        needed, kept = (f'{part/2**30:.2g} GiB' for part in (n*size, images.cache_size))
-        warnings.warn(f'{n:,} pictures need {needed} of memory, cache_size is {kept}: '
-                      f'{n - images.room():,} of them are decoded each time they come up')
+        needed, kept = (f'{part / 2**30:.2g} GiB' for part in (n * size, images.cache_size))
+        warnings.warn(
+            f'{n:,} pictures need {needed} of memory, cache_size is {kept}: '
+            f'{n - images.room():,} of them are decoded each time they come up'
+        )
 
 # %% ../../nbs/55_datasets.images.ipynb #image-folder
-def image_folder(path, # with a subfolder for each class
-                 height:int=224, # pixels, of what is read
-                 width:int=224, # pixels
-                 n_channels:int=3, # 3 for colours, 1 for grey
-                 cache_size:int=2**31, # of decoded pictures kept in memory, bytes
-                ) -> ImageDataset: # classes and files in the order of their names
+def image_folder(
+    path,  # with a subfolder for each class
+    height: int = 224,  # pixels, of what is read
+    width: int = 224,  # pixels
+    n_channels: int = 3,  # 3 for colours, 1 for grey
+    cache_size: int = 2**31,  # of decoded pictures kept in memory, bytes
+) -> ImageDataset:  # classes and files in the order of their names
     "A folder of pictures. Raises `ValueError` that says what is wrong with it."
-    path, expected = Path(
-        path), 'a folder with a subfolder of pictures for each of its classes'
-    if not path.is_dir(): raise argument_error('path', str(path), expected)
+    path, expected = (
+        Path(path),
+        'a folder with a subfolder of pictures for each of its classes',
+    )
+    if not path.is_dir():
+        raise argument_error('path', str(path), expected)
     check_sizes(height=height, width=width)
     check_numbers('a number of bytes', lambda size: size >= 0, cache_size=cache_size)
-    if n_channels not in (1, 3): raise argument_error('n_channels', n_channels, '1 or 3')
+    if n_channels not in (1, 3):
+        raise argument_error('n_channels', n_channels, '1 or 3')
     folders = sorted(f for f in path.iterdir() if f.is_dir() and not f.name.startswith('.'))
-    if len(folders) < 2: raise argument_error('path', str(path), expected)
-    files = [sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
-             for folder in folders]
+    if len(folders) < 2:
+        raise argument_error('path', str(path), expected)
+    files = [
+        sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
+        for folder in folders
+    ]
     for folder, found in zip(folders, files):
         if not found:
-            raise argument_error('folder', str(folder),
-                                 f'files ending in {", ".join(EXTENSIONS)}')
+            raise argument_error(
+                'folder', str(folder), f'files ending in {", ".join(EXTENSIONS)}'
+            )
     images = ImageFiles(sum(files, []), height, width, n_channels, cache_size)
     check_files(images)
     labels = torch.tensor([label for label, found in enumerate(files) for _ in found])
-    return ImageDataset(images, labels, [printable(f.name) for f in folders],
-                        [printable(str(f.relative_to(path))) for f in images.paths])
+    return ImageDataset(
+        images,
+        labels,
+        [printable(f.name) for f in folders],
+        [printable(str(f.relative_to(path))) for f in images.paths],
+    )

@@ -17,10 +17,17 @@ from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 
-from ..config import (
-    argument_error, check_choice, check_flags, check_numbers, check_probabilities,
-    check_seed, check_sizes, import_extra)
-from ..folders import fetch_file, sha256
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_flags,
+    check_numbers,
+    check_probabilities,
+    check_seed,
+    check_sizes,
+    import_extra,
+)
+from ..utils.atomic_folders import fetch_file, sha256
 
 # %% auto #0
 __all__ = ['SMALL_NUMBERS', 'MULTI30K_URL', 'MULTI30K_SHA256', 'DROP_REASONS', 'FOR_FILES', 'CORPUS_OPTIONS', 'ParallelText',
@@ -33,105 +40,130 @@ __all__ = ['SMALL_NUMBERS', 'MULTI30K_URL', 'MULTI30K_SHA256', 'DROP_REASONS', '
 @dataclass(frozen=True, repr=False)
 class ParallelText:
     "Pairs of texts, divided into training, validation and test."
-    train: list # of (source text, target text); or `StreamedPairs`
-    validation: list # likewise, for choices while training goes on
-    test: list # likewise, for the number that is reported
-    source: str # language, such as 'en'
-    target: str # language, such as 'de'
-    report: dict # numbers: `read`, `kept`, `dropped` by reason, and more
 
-    def map(self, change:Callable, # pair -> pair
-           ) -> ParallelText: # of the same languages
+    train: list  # of (source text, target text); or `StreamedPairs`
+    validation: list  # likewise, for choices while training goes on
+    test: list  # likewise, for the number that is reported
+    source: str  # language, such as 'en'
+    target: str  # language, such as 'de'
+    report: dict  # numbers: `read`, `kept`, `dropped` by reason, and more
+
+    def map(
+        self,
+        change: Callable,  # pair -> pair
+    ) -> ParallelText:  # of the same languages
         "Every pair changed, the parts as they were."
-        parts = ([*map(change, part)] if isinstance(part, list) else part.map(change)
-                 for part in (self.train, self.validation, self.test))
+        parts = (
+            [*map(change, part)] if isinstance(part, list) else part.map(change)
+            for part in (self.train, self.validation, self.test)
+        )
         return ParallelText(*parts, self.source, self.target, self.report)
 
     def reversed(self) -> ParallelText:
         "The other direction: source and target exchanged."
-        return replace(self.map(lambda pair: pair[::-1]), source=self.target,
-                       target=self.source)
+        return replace(
+            self.map(lambda pair: pair[::-1]), source=self.target, target=self.source
+        )
 
     def lowercased(self) -> ParallelText:
         "All text in lower case, as older work has it."
         return self.map(lambda pair: tuple(text.lower() for text in pair))
 
-    def __repr__(self) -> str: # in a line, not with all its pairs
-        reasons = [f'{n:,} {reason}' for reason, n in
-                   self.report.get('dropped', {}).items() if n]
-        return (f'{self.source} to {self.target}: {len(self.train):,} pairs for training, '
-                f'{len(self.validation):,} for validation, {len(self.test):,} for test; '
-                f'dropped: {", ".join(reasons) or "none"}')
+    def __repr__(self) -> str:  # in a line, not with all its pairs
+        reasons = [
+            f'{n:,} {reason}' for reason, n in self.report.get('dropped', {}).items() if n
+        ]
+        return (
+            f'{self.source} to {self.target}: {len(self.train):,} pairs for training, '
+            f'{len(self.validation):,} for validation, {len(self.test):,} for test; '
+            f'dropped: {", ".join(reasons) or "none"}'
+        )
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #count-shared
-def clean_text(text:str, # any
-              ) -> str: # one form for what looks the same
+def clean_text(
+    text: str,  # any
+) -> str:  # one form for what looks the same
     "Unicode's composed form (NFC), each run of blanks as one, none at the ends."
     return ' '.join(unicodedata.normalize('NFC', text).split())
 
-def fold_text(text:str, # any
-             ) -> str: # the same for texts that differ in case or blanks only
+
+def fold_text(
+    text: str,  # any
+) -> str:  # the same for texts that differ in case or blanks only
     "A text in one case and with single blanks, for comparing."
     return clean_text(text.casefold())
 
-def count_shared(train:list, # of (source text, target text)
-                 held_out:list, # likewise
-                ) -> int: # 0 to the length of `held_out`
+
+def count_shared(
+    train: list,  # of (source text, target text)
+    held_out: list,  # likewise
+) -> int:  # 0 to the length of `held_out`
     "Held-out pairs whose source or target occurs in training, case and blanks aside."
     sources = {fold_text(source) for source, _ in train}
     targets = {fold_text(target) for _, target in train}
-    return sum(fold_text(source) in sources or fold_text(target) in targets
-               for source, target in held_out)
+    return sum(
+        fold_text(source) in sources or fold_text(target) in targets
+        for source, target in held_out
+    )
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #spell-number
-def spell_number(number:int, # from 0 up
-                 language:str, # one that num2words knows, such as 'de'
-                ) -> str: # in words
+def spell_number(
+    number: int,  # from 0 up
+    language: str,  # one that num2words knows, such as 'de'
+) -> str:  # in words
     "A number written out. Raises `ImportError` without num2words."
     library = import_extra('num2words', 'numbers are written out by', 'translation')
     check_choice('language', language, sorted(library.CONVERTER_CLASSES))
-    try: words = clean_text(library.num2words(number, lang=language))
-    except Exception as error: # languages differ in how they fail
+    try:
+        words = clean_text(library.num2words(number, lang=language))
+    except Exception as error:  # languages differ in how they fail
         raise argument_error('number', number, f'one with words in {language}') from error
-    return words.replace('einstausend', 'eintausend') # in German; num2words keeps the s
+    return words.replace('einstausend', 'eintausend')  # in German; num2words keeps the s
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #number-pairs
-SMALL_NUMBERS = 1000 # larger ones are composed of those below it
+SMALL_NUMBERS = 1000  # larger ones are composed of those below it
 
-def draw_numbers(sizes:list, # how many for training, validation and test
-                 limit:int, # all are below it
-                 seed:int, # of the draw
-                ) -> list: # three lists of numbers, none of them twice
+
+def draw_numbers(
+    sizes: list,  # how many for training, validation and test
+    limit: int,  # all are below it
+    seed: int,  # of the draw
+) -> list:  # three lists of numbers, none of them twice
     "Held-out numbers drawn from all; for training the small ones, and drawn ones."
     rng = random.Random(seed)
     drawn = rng.sample(range(limit), sum(sizes))
-    train, held_out = drawn[sum(sizes[1:]):], drawn[:sum(sizes[1:])]
+    train, held_out = drawn[sum(sizes[1:]) :], drawn[: sum(sizes[1:])]
     taken = set(held_out)
     small = [n for n in range(min(limit, SMALL_NUMBERS)) if n not in taken]
-    small = rng.sample(small, min(len(small), sizes[0]//2))
+    small = rng.sample(small, min(len(small), sizes[0] // 2))
     taken.update(small)
-    train = (small + [n for n in train if n not in taken])[:sizes[0]]
+    train = (small + [n for n in train if n not in taken])[: sizes[0]]
     rng.shuffle(train)
-    return [train, held_out[:sizes[1]], held_out[sizes[1]:]]
+    return [train, held_out[: sizes[1]], held_out[sizes[1] :]]
 
-def number_pairs(n_train:int=20_000, # pairs for training
-                 n_validation:int=500, # pairs for validation
-                 n_test:int=2_000, # pairs for test
-                 limit:int=1_000_000, # all numbers are below it
-                 source:str='en', # a language of num2words
-                 target:str='de', # another one
-                 seed:int=0, # of the draw
-                ) -> ParallelText:
+
+def number_pairs(
+    n_train: int = 20_000,  # pairs for training
+    n_validation: int = 500,  # pairs for validation
+    n_test: int = 2_000,  # pairs for test
+    limit: int = 1_000_000,  # all numbers are below it
+    source: str = 'en',  # a language of num2words
+    target: str = 'de',  # another one
+    seed: int = 0,  # of the draw
+) -> ParallelText:
     "Numbers written out in two languages, no number twice. Needs num2words."
     check_sizes(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
     check_seed(seed)
-    if source == target: raise argument_error('target', target, 'another than the source')
+    if source == target:
+        raise argument_error('target', target, 'another than the source')
     total = n_train + n_validation + n_test
     if not total <= limit <= 10**15:
         raise argument_error('limit', limit, f'{total:,} (the pairs asked for) to 10**15')
     parts = draw_numbers([n_train, n_validation, n_test], limit, seed)
-    parts = [[tuple(spell_number(n, language) for language in (source, target))
-              for n in part] for part in parts]
+    parts = [
+        [tuple(spell_number(n, language) for language in (source, target)) for n in part]
+        for part in parts
+    ]
     for language, texts in zip((source, target), zip(*sum(parts, []))):
         if len(set(map(fold_text, texts))) < total:
             raise argument_error('language', language, 'one with words for each number')
@@ -139,127 +171,176 @@ def number_pairs(n_train:int=20_000, # pairs for training
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #multi30k
 MULTI30K_URL = 'https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw'
-MULTI30K_SHA256 = { # of each file
+MULTI30K_SHA256 = {  # of each file
     'train.en.gz': 'd79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f',
     'train.de.gz': '726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6',
     'val.en.gz': '14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28',
     'val.de.gz': 'f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a',
-    'test_2016_flickr.en.gz':
-        '611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9',
-    'test_2016_flickr.de.gz':
-        '9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8'}
+    'test_2016_flickr.en.gz': '611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9',
+    'test_2016_flickr.de.gz': '9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8',
+}
 
-def multi30k_folder() -> Path: # that need not be there yet
+
+def multi30k_folder() -> Path:  # that need not be there yet
     "The cache, in the folder that ANNOTATED_TRANSFORMER_DATA names, or the usual one."
     cache = os.environ.get('ANNOTATED_TRANSFORMER_DATA') or '~/.cache/annotated_transformer'
     return Path(f'{cache}/multi30k').expanduser()
 
-def multi30k_file(name:str, # one of `MULTI30K_SHA256`
-                  data_dir=None, # with the file in it; None: the cache, filled if need be
-                 ) -> Path: # of the file, whose content is right
+
+def multi30k_file(
+    name: str,  # one of `MULTI30K_SHA256`
+    data_dir=None,  # with the file in it; None: the cache, filled if need be
+) -> Path:  # of the file, whose content is right
     "One file of Multi30k, checked."
-    path = (multi30k_folder() if data_dir is None else Path(data_dir).expanduser())/name
+    path = (multi30k_folder() if data_dir is None else Path(data_dir).expanduser()) / name
     url, there = f'{MULTI30K_URL}/{name}', path.is_file()
-    if there and sha256(path) == MULTI30K_SHA256[name]: return path
+    if there and sha256(path) == MULTI30K_SHA256[name]:
+        return path
     advice = ', or name a folder that has it: data_dir, on the command line --data-dir'
-    if data_dir is None: fetch_file(url, path, MULTI30K_SHA256[name], advice)
-    else: raise argument_error('data_dir', str(data_dir), f'a folder with {name}, as it is '
-                               f'at {url}' + ' (the SHA-256 of this one differs)'*there)
+    if data_dir is None:
+        fetch_file(url, path, MULTI30K_SHA256[name], advice)
+    else:
+        raise argument_error(
+            'data_dir',
+            str(data_dir),
+            f'a folder with {name}, as it is '
+            f'at {url}' + ' (the SHA-256 of this one differs)' * there,
+        )
     return path
 
-def multi30k(data_dir=None, # folder with the .gz files; None: the cache
-             source:str='en', # 'en' or 'de'
-             target:str='de', # the other one
-            ) -> ParallelText: # as published: 29,000, 1,014 and 1,000 pairs
+
+def multi30k(
+    data_dir=None,  # folder with the .gz files; None: the cache
+    source: str = 'en',  # 'en' or 'de'
+    target: str = 'de',  # the other one
+) -> ParallelText:  # as published: 29,000, 1,014 and 1,000 pairs
     "Captions of photographs, translated by people. Raises `OSError` if nothing comes."
     check_choice('source', source, ['en', 'de'])
     check_choice('target', target, ['de' if source == 'en' else 'en'])
-    parts = [list(read_text_files(*(multi30k_file(f'{part}.{language}.gz', data_dir)
-                                    for language in (source, target))))
-             for part in ('train', 'val', 'test_2016_flickr')]
+    parts = [
+        list(
+            read_text_files(
+                *(
+                    multi30k_file(f'{part}.{language}.gz', data_dir)
+                    for language in (source, target)
+                )
+            )
+        )
+        for part in ('train', 'val', 'test_2016_flickr')
+    ]
     total = sum(map(len, parts))
     also = dict(zip(('validation', 'test'), (count_shared(parts[0], p) for p in parts[1:])))
-    return ParallelText(*parts, source, target, dict(read=total, kept=total, dropped={},
-                                                     also_in_training=also))
+    return ParallelText(
+        *parts,
+        source,
+        target,
+        dict(read=total, kept=total, dropped={}, also_in_training=also),
+    )
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-text-files
-def text_lines(path, # of a text in UTF-8; compressed if it ends in .gz
-              ) -> Iterator[str]:
+def text_lines(
+    path,  # of a text in UTF-8; compressed if it ends in .gz
+) -> Iterator[str]:
     "Lines one by one, without their ends. Raises `ValueError` for what is no text file."
     path = Path(path)
-    if not path.is_file(): raise argument_error('path', str(path), 'a file that exists')
+    if not path.is_file():
+        raise argument_error('path', str(path), 'a file that exists')
     try:
         with (gzip.open if path.suffix == '.gz' else open)(path, 'rb') as file:
-            for number, line in enumerate(file, 1): # cut at newlines, and nowhere else
-                try: text = line.decode('utf-8-sig' if number == 1 else 'utf-8')
+            for number, line in enumerate(file, 1):  # cut at newlines, and nowhere else
+                try:
+                    text = line.decode('utf-8-sig' if number == 1 else 'utf-8')
                 except UnicodeDecodeError as error:
                     raise ValueError(f'{path}, line {number}: {error}') from error
                 if '\r' in (text := text.rstrip('\r\n')):
-                    raise ValueError(f'{path}, line {number}: it has a carriage return in '
-                                     'it; lines should end with a newline')
+                    raise ValueError(
+                        f'{path}, line {number}: it has a carriage return in '
+                        'it; lines should end with a newline'
+                    )
                 yield text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f'{path} is damaged: {error}') from error
 
-def read_text_files(source_path, # one text per line, UTF-8, may end in .gz
-                    target_path, # their translations, in the same lines
-                   ) -> Iterator: # of (source text, target text)
+
+def read_text_files(
+    source_path,  # one text per line, UTF-8, may end in .gz
+    target_path,  # their translations, in the same lines
+) -> Iterator:  # of (source text, target text)
     "Pairs from two files. Raises `ValueError` if one has more lines than the other."
     lines = [text_lines(source_path), text_lines(target_path)]
     for number, pair in enumerate(zip_longest(*lines)):
         if None in pair:
-            n, m = (number + (text is not None) + sum(1 for _ in rest)
-                    for text, rest in zip(pair, lines))
-            raise ValueError(f'{source_path} has {n:,} lines and {target_path} {m:,}; each '
-                             'line of one should be the translation of the other\'s')
+            n, m = (
+                number + (text is not None) + sum(1 for _ in rest)
+                for text, rest in zip(pair, lines)
+            )
+            raise ValueError(
+                f'{source_path} has {n:,} lines and {target_path} {m:,}; each '
+                'line of one should be the translation of the other\'s'
+            )
         yield pair
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-tsv
-def read_tsv(path, # columns with tabs between, UTF-8, may end in .gz
-             source_column:int=0, # of the source text, counted from 0
-             target_column:int=1, # of the target text
-            ) -> Iterator: # of (source text, target text)
+def read_tsv(
+    path,  # columns with tabs between, UTF-8, may end in .gz
+    source_column: int = 0,  # of the source text, counted from 0
+    target_column: int = 1,  # of the target text
+) -> Iterator:  # of (source text, target text)
     "Pairs from one file, without Tatoeba's ids. Raises `ValueError` for other lines."
     columns = source_column, target_column
     if not all(type(c) is int and c >= 0 for c in columns) or len(set(columns)) < 2:
-        raise argument_error('source_column, target_column', columns,
-                             'two different whole numbers from 0 up')
+        raise argument_error(
+            'source_column, target_column', columns, 'two different whole numbers from 0 up'
+        )
     for number, line in enumerate(text_lines(path), 1):
         fields = line.split('\t')
-        if number == 1 and [field.isdecimal() for field in fields[:4]] == [True, False]*2:
-            columns = {(0, 1): (1, 3), (1, 0): (3, 1)}.get(columns, columns) # after ids
-        if not line.strip(): fields = ['']*(max(columns) + 1) # dropped with empty pairs
+        if number == 1 and [field.isdecimal() for field in fields[:4]] == [True, False] * 2:
+            columns = {(0, 1): (1, 3), (1, 0): (3, 1)}.get(columns, columns)  # after ids
+        if not line.strip():
+            fields = [''] * (max(columns) + 1)  # dropped with empty pairs
         if len(fields) <= max(columns):
-            raise ValueError(f'{path}, line {number}: {len(fields)} columns with tabs '
-                             f'between, expected {max(columns) + 1} or more: {line[:60]!r}')
+            raise ValueError(
+                f'{path}, line {number}: {len(fields)} columns with tabs '
+                f'between, expected {max(columns) + 1} or more: {line[:60]!r}'
+            )
         yield tuple(fields[column] for column in columns)
 
-def read_pairs(paths:list, # of one file with tabs, or of two with a text per line
-               **columns, # of `read_tsv`
-              ) -> Iterator: # of (source text, target text)
+
+def read_pairs(
+    paths: list,  # of one file with tabs, or of two with a text per line
+    **columns,  # of `read_tsv`
+) -> Iterator:  # of (source text, target text)
     "Pairs in the order of their lines, one at a time."
     return read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
-def text_digest(*parts, # texts, or numbers
-               ) -> bytes: # 16, the same for the same texts on every machine
+def text_digest(
+    *parts,  # texts, or numbers
+) -> bytes:  # 16, the same for the same texts on every machine
     "A hash; that different texts have the same by chance is not to be expected."
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
+
 DROP_REASONS = 'empty', 'too long', 'lengths too different', 'duplicate'
 
-def clean_pairs(pairs:Iterable, # of (source text, target text); read once
-                max_length:int|None=None, # of the longer side, characters; None: any
-                max_ratio:float|None=None, # longer side to shorter, >= 1; None: any
-                deduplicate:bool=True, # keep only the first of equal pairs
-               ) -> tuple[Iterator, dict]: # kept pairs; report, filled meanwhile
+
+def clean_pairs(
+    pairs: Iterable,  # of (source text, target text); read once
+    max_length: int | None = None,  # of the longer side, characters; None: any
+    max_ratio: float | None = None,  # longer side to shorter, >= 1; None: any
+    deduplicate: bool = True,  # keep only the first of equal pairs
+) -> tuple[Iterator, dict]:  # kept pairs; report, filled meanwhile
     "Normalised pairs without unwanted ones; in the end, `read` = `kept` + all `dropped`."
     check_flags(deduplicate=deduplicate)
     check_sizes(max_length=1 if max_length is None else max_length)
-    check_numbers('a number of at least 1', lambda x: x >= 1,
-                  max_ratio=1 if max_ratio is None else max_ratio)
+    check_numbers(
+        'a number of at least 1',
+        lambda x: x >= 1,
+        max_ratio=1 if max_ratio is None else max_ratio,
+    )
     report = dict(read=0, kept=0, changed=0, dropped=dict.fromkeys(DROP_REASONS, 0))
     seen = set()
+
     def kept():
         for pair in pairs:
             report['read'] += 1
@@ -267,61 +348,78 @@ def clean_pairs(pairs:Iterable, # of (source text, target text); read once
                 raise argument_error(f'pair {report["read"]}', pair, 'two texts')
             cleaned = tuple(map(clean_text, pair))
             (shorter, longer), digest = sorted(map(len, cleaned)), text_digest(*cleaned)
-            tests = (not shorter, max_length is not None and longer > max_length,
-                     max_ratio is not None and longer > max_ratio*shorter, digest in seen)
-            if any(tests): report['dropped'][DROP_REASONS[tests.index(True)]] += 1
+            tests = (
+                not shorter,
+                max_length is not None and longer > max_length,
+                max_ratio is not None and longer > max_ratio * shorter,
+                digest in seen,
+            )
+            if any(tests):
+                report['dropped'][DROP_REASONS[tests.index(True)]] += 1
             else:
-                if deduplicate: seen.add(digest)
+                if deduplicate:
+                    seen.add(digest)
                 report['kept'] += 1
                 report['changed'] += cleaned != tuple(pair)
                 yield cleaned
+
     return kept(), report
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #group-pairs
-def group_pairs(pairs:list, # of (source text, target text)
-                source:str='en', # language
-                target:str='de', # language
-               ) -> list: # of bytes, one for each pair: the name of its group
+def group_pairs(
+    pairs: list,  # of (source text, target text)
+    source: str = 'en',  # language
+    target: str = 'de',  # language
+) -> list:  # of bytes, one for each pair: the name of its group
     "Pairs that share a text, case and blanks aside, directly or through others."
-    parents, members = {}, [] # hash -> hash nearer to the group's name, or itself
+    parents, members = {}, []  # hash -> hash nearer to the group's name, or itself
+
     def name_of(digest):
         while parents[digest] != digest:
-            parents[digest] = parents[parents[digest]] # a shorter path for the next time
+            parents[digest] = parents[parents[digest]]  # a shorter path for the next time
             digest = parents[digest]
         return digest
+
     for pair in pairs:
-        digests = [text_digest(language, fold_text(text))
-                   for language, text in zip((source, target), pair)]
-        for digest in digests: parents.setdefault(digest, digest)
+        digests = [
+            text_digest(language, fold_text(text))
+            for language, text in zip((source, target), pair)
+        ]
+        for digest in digests:
+            parents.setdefault(digest, digest)
         first, second = sorted(map(name_of, digests))
         parents[second] = first
         members.append(digests[0])
     return list(map(name_of, members))
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #split-pairs
-def choose_groups(sizes:dict, # group -> pairs in it
-                  fractions:dict, # part -> share of all pairs, a probability
-                  seed:int, # of the order in which groups are taken
-                 ) -> dict: # group -> part, for groups that are held out
+def choose_groups(
+    sizes: dict,  # group -> pairs in it
+    fractions: dict,  # part -> share of all pairs, a probability
+    seed: int,  # of the order in which groups are taken
+) -> dict:  # group -> part, for groups that are held out
     "Whole groups for each part, until it has its share of the pairs."
     order = sorted(sizes, key=lambda group: text_digest(seed, group))
     total, chosen = sum(sizes.values()), {}
     for part, fraction in fractions.items():
-        wanted = max(1, round(fraction*total)) if fraction else 0
+        wanted = max(1, round(fraction * total)) if fraction else 0
         for group in order:
-            if not wanted: break
+            if not wanted:
+                break
             if group not in chosen and sizes[group] <= wanted:
                 chosen[group] = part
                 wanted -= sizes[group]
     return chosen
 
-def split_pairs(pairs:Iterable, # of (source text, target text)
-                validation:float=0.01, # share of all pairs, a probability
-                test:float=0.01, # likewise
-                seed:int=0, # of the choice
-                source:str='en', # language
-                target:str='de', # language
-               ) -> ParallelText:
+
+def split_pairs(
+    pairs: Iterable,  # of (source text, target text)
+    validation: float = 0.01,  # share of all pairs, a probability
+    test: float = 0.01,  # likewise
+    seed: int = 0,  # of the choice
+    source: str = 'en',  # language
+    target: str = 'de',  # language
+) -> ParallelText:
     "Pairs divided so that no text is in two parts, whatever their order."
     check_probabilities(validation=validation, test=test)
     check_seed(seed)
@@ -332,69 +430,103 @@ def split_pairs(pairs:Iterable, # of (source text, target text)
     sizes = Counter(groups)
     chosen = choose_groups(sizes, dict(test=test, validation=validation), seed)
     parts = dict(train=[], validation=[], test=[])
-    for pair, group in zip(pairs, groups): parts[chosen.get(group, 'train')].append(pair)
+    for pair, group in zip(pairs, groups):
+        parts[chosen.get(group, 'train')].append(pair)
     for part, wanted in (('train', 1), ('validation', validation), ('test', test)):
         if wanted and not parts[part]:
-            raise argument_error('pairs', f'{len(pairs)} in {len(sizes)} groups that share '
-                                 'texts', f'enough small groups to have some for {part}')
-        parts[part].sort(key=lambda pair: text_digest(
-            seed, *sorted(zip((source, target), pair)))) # shuffled, always the same way
-    report = dict(read=len(pairs), kept=len(pairs), dropped={}, groups=len(sizes),
-                  largest_group=max(sizes.values()))
+            raise argument_error(
+                'pairs',
+                f'{len(pairs)} in {len(sizes)} groups that share texts',
+                f'enough small groups to have some for {part}',
+            )
+        parts[part].sort(
+            key=lambda pair: text_digest(seed, *sorted(zip((source, target), pair)))
+        )  # shuffled, always the same way
+    report = dict(
+        read=len(pairs),
+        kept=len(pairs),
+        dropped={},
+        groups=len(sizes),
+        largest_group=max(sizes.values()),
+    )
     return ParallelText(**parts, source=source, target=target, report=report)
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #open-parallel-text
 FOR_FILES = ['validation', 'test', 'seed', 'max_length', 'max_ratio', 'deduplicate']
-CORPUS_OPTIONS = { # what `open_parallel_text` passes on
-    'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'], 'multi30k': [],
-    'one file': [*FOR_FILES, 'source_column', 'target_column'], 'two files': FOR_FILES}
+CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
+    'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'],
+    'multi30k': [],
+    'one file': [*FOR_FILES, 'source_column', 'target_column'],
+    'two files': FOR_FILES,
+}
 
-def corpus_paths(corpus:str, # a file, or two with a comma between
-                 data_dir=None, # where relative names begin; None: the current folder
-                 name:str='corpus', # of the argument
-                ) -> list: # of one or two paths of files
+
+def corpus_paths(
+    corpus: str,  # a file, or two with a comma between
+    data_dir=None,  # where relative names begin; None: the current folder
+    name: str = 'corpus',  # of the argument
+) -> list:  # of one or two paths of files
     "The files that are meant. Raises `ValueError` if they are not there."
-    if not isinstance(corpus, str): raise argument_error(name, corpus, 'a text')
+    if not isinstance(corpus, str):
+        raise argument_error(name, corpus, 'a text')
     base = Path(data_dir or '.').expanduser()
-    names = [corpus] if (base/corpus).is_file() else corpus.split(',')
-    paths = [base/Path(part.strip()).expanduser() for part in names]
+    names = [corpus] if (base / corpus).is_file() else corpus.split(',')
+    paths = [base / Path(part.strip()).expanduser() for part in names]
     missing = [str(path) for path in paths if not path.is_file()]
-    if not missing and len(paths) <= 2: return paths
-    raise argument_error(name, corpus, "'numbers', 'multi30k', "*(name == 'corpus') +
-                         'a file of tab-separated pairs, or two files with a comma between '
-                         'them' + (f'; there is no file {missing[0]}' if missing else ''))
+    if not missing and len(paths) <= 2:
+        return paths
+    raise argument_error(
+        name,
+        corpus,
+        "'numbers', 'multi30k', "
+        * (name == 'corpus')
+        + 'a file of tab-separated pairs, or two files with a comma between '
+        'them' + (f'; there is no file {missing[0]}' if missing else ''),
+    )
 
-def check_order(paths:list, # of a corpus
-                source:str, # language that is read
-                target:str, # language that is written
-               ):
+
+def check_order(
+    paths: list,  # of a corpus
+    source: str,  # language that is read
+    target: str,  # language that is written
+):
     "Refuse two files whose endings name the languages the other way round."
     endings = [path.name.removesuffix('.gz').rpartition('.')[2] for path in paths]
     if endings == [target, source] != [source, target]:
         raise argument_error('corpus', endings, f'the file in {source} first: it is read')
 
-def open_parallel_text(corpus:str, # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
-                       data_dir=None, # with the files in it; None: the usual place
-                       source:str='en', # language
-                       target:str='de', # language
-                       **options, # some of `CORPUS_OPTIONS`; None: the default
-                      ) -> ParallelText:
+
+def open_parallel_text(
+    corpus: str,  # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
+    data_dir=None,  # with the files in it; None: the usual place
+    source: str = 'en',  # language
+    target: str = 'de',  # language
+    **options,  # some of `CORPUS_OPTIONS`; None: the default
+) -> ParallelText:
     "The corpus that a name means, cleaned and divided. Raises `ValueError` for others."
     paths = [] if corpus in ('numbers', 'multi30k') else corpus_paths(corpus, data_dir)
     origin = ('one file', 'two files')[len(paths) - 1] if paths else corpus
     options = {option: given for option, given in options.items() if given is not None}
-    for option in options: check_choice(f'{origin} option', option, CORPUS_OPTIONS[origin])
+    for option in options:
+        check_choice(f'{origin} option', option, CORPUS_OPTIONS[origin])
     languages = dict(source=source, target=target)
-    if corpus == 'multi30k': return multi30k(data_dir, **languages, **options)
+    if corpus == 'multi30k':
+        return multi30k(data_dir, **languages, **options)
     if corpus == 'numbers':
-        if data_dir is None: return number_pairs(**languages, **options)
+        if data_dir is None:
+            return number_pairs(**languages, **options)
         raise argument_error('data_dir', str(data_dir), 'None: numbers are in no files')
-    def take(*names): return {name: options.pop(name) for name in names if name in options}
+
+    def take(*names):
+        return {name: options.pop(name) for name in names if name in options}
+
     check_order(paths, source, target)
     columns = take('source_column', 'target_column')
     shares = take('validation', 'test', 'seed')
     kept, report = clean_pairs(read_pairs(paths, **columns), **options)
-    if not (kept := [*kept]): raise argument_error(
-        'corpus', f'{report["read"]:,} pairs, all dropped', 'some to learn from')
+    if not (kept := [*kept]):
+        raise argument_error(
+            'corpus', f'{report["read"]:,} pairs, all dropped', 'some to learn from'
+        )
     text = split_pairs(kept, **languages, **shares)
     return replace(text, report={**text.report, **report})

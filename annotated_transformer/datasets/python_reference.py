@@ -14,10 +14,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..config import (
-    SpecialTokens, argument_error, check_ids, check_sizes)
-from ..data import (FIRST_SYMBOL, PAD, LabelledBatch, Vocabulary,
-                                        pad_sequences)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_ids,
+    check_sizes,
+)
+from annotated_transformer.data import (
+    FIRST_SYMBOL,
+    PAD,
+    LabelledBatch,
+    Vocabulary,
+    pad_sequences,
+)
 
 # %% auto #0
 __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'load_python_reference', 'deduplicate',
@@ -25,160 +34,206 @@ __all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', '
            'choose_topics', 'WordTokenizer', 'Corpus', 'read_corpus', 'labelled_batch', 'shuffled_batches']
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #language-reference
-def load_python_reference() -> dict: # topic -> text
+def load_python_reference() -> dict:  # topic -> text
     "The reference of the running Python. It differs from version to version."
-    from pydoc_data.topics import topics # here, because it is large
+    from pydoc_data.topics import topics  # here, because it is large
+
     return dict(topics)
 
-def deduplicate(texts:dict, # topic -> text
-               ) -> dict: # topic -> list of paragraphs, none of them twice in all
+
+def deduplicate(
+    texts: dict,  # topic -> text
+) -> dict:  # topic -> list of paragraphs, none of them twice in all
     "What stands between empty lines, each paragraph where it comes first."
     seen, kept = set(), {}
     for topic, text in texts.items():
-        paragraphs = [p for p in re.split(r'\n\s*\n', text.strip('\n'))
-                      if p.strip() and not (p in seen or seen.add(p))]
-        if paragraphs: kept[topic] = paragraphs
+        paragraphs = [
+            p
+            for p in re.split(r'\n\s*\n', text.strip('\n'))
+            if p.strip() and not (p in seen or seen.add(p))
+        ]
+        if paragraphs:
+            kept[topic] = paragraphs
     return kept
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #split-text
-def split_text(topics:dict, # topic -> list of paragraphs
-               fraction:float=0.1, # of each topic's characters, held out at the least
-              ) -> tuple[list, list]: # texts for training, texts held out
+def split_text(
+    topics: dict,  # topic -> list of paragraphs
+    fraction: float = 0.1,  # of each topic's characters, held out at the least
+) -> tuple[list, list]:  # texts for training, texts held out
     "The end of each topic is held out."
     parts = [], []
     for paragraphs in topics.values():
-        first, rest = len(paragraphs), fraction*sum(map(len, paragraphs))
+        first, rest = len(paragraphs), fraction * sum(map(len, paragraphs))
         while rest > 0:
             first -= 1
             rest -= len(paragraphs[first])
         for part, some in zip(parts, (paragraphs[:first], paragraphs[first:])):
-            if some: part.append('\n\n'.join(some) + '\n')
+            if some:
+                part.append('\n\n'.join(some) + '\n')
     return parts
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #characters
-UNKNOWN_CHAR = 1 # the id of BOS, which is no token of its own here
+UNKNOWN_CHAR = 1  # the id of BOS, which is no token of its own here
+
 
 @dataclass(frozen=True)
 class CharTokenizer(Vocabulary):
     "Characters as ids: 0 is padding, 1 an unknown one, 2 the end of a text."
+
     @classmethod
-    def of(cls, texts:list, # for training: what is not in them stays unknown
-          ) -> CharTokenizer:
+    def of(
+        cls,
+        texts: list,  # for training: what is not in them stays unknown
+    ) -> CharTokenizer:
         return cls(sorted(set(''.join(texts))))
 
-    def encode(self, text:str, # any
-              ) -> list: # of ids, one per character
+    def encode(
+        self,
+        text: str,  # any
+    ) -> list:  # of ids, one per character
         return [self.ids.get(c, UNKNOWN_CHAR) for c in text]
 
-    def decode(self, ids:list, # as from `encode`
-              ) -> str: # unknown ones as the replacement character, the end not shown
-        return ''.join(self.tokens[i - FIRST_SYMBOL] if i >= FIRST_SYMBOL
-                       else '\ufffd'*(i == UNKNOWN_CHAR) for i in ids)
+    def decode(
+        self,
+        ids: list,  # as from `encode`
+    ) -> str:  # unknown ones as the replacement character, the end not shown
+        return ''.join(
+            self.tokens[i - FIRST_SYMBOL]
+            if i >= FIRST_SYMBOL
+            else '\ufffd' * (i == UNKNOWN_CHAR)
+            for i in ids
+        )
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #windows-2
-def random_windows(documents:list, # of lists of ids, each with EOS at its end
-                   length:int, # tokens in a window
-                   batch_size:int, # windows in a batch
-                   seed:int=0, # of where they begin
-                   special:SpecialTokens=SpecialTokens(), # those of the model
-                  ) -> Iterator[LabelledBatch]: # without end
+def random_windows(
+    documents: list,  # of lists of ids, each with EOS at its end
+    length: int,  # tokens in a window
+    batch_size: int,  # windows in a batch
+    seed: int = 0,  # of where they begin
+    special: SpecialTokens = SpecialTokens(),  # those of the model
+) -> Iterator[LabelledBatch]:  # without end
     """Random windows of all documents, strung together. Raises `ValueError` for too few
     tokens."""
     text = torch.tensor([special.eos_id] + [i for ids in documents for i in ids])
     if len(text) <= length:
         raise argument_error('documents', len(text), f'more than length = {length} tokens')
     numbers = torch.Generator().manual_seed(seed)
-    views = text.unfold(0, length + 1, 1) # every window, none of them copied
+    views = text.unfold(0, length + 1, 1)  # every window, none of them copied
     while True:
         some = views[torch.randint(len(views), (batch_size,), generator=numbers)]
         yield LabelledBatch((some[:, :-1],), some[:, 1:], pad_id=special.pad_id)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #covering-windows
-def sliding_windows(documents:list, # of lists of ids, each with EOS at its end
-                    length:int, # tokens in a window, at least 2
-                    batch_size:int=32, # windows in a batch
-                    special:SpecialTokens=SpecialTokens(), # the model's, with a PAD
-                   ) -> list: # of `LabelledBatch`, in which each token is a target once
+def sliding_windows(
+    documents: list,  # of lists of ids, each with EOS at its end
+    length: int,  # tokens in a window, at least 2
+    batch_size: int = 32,  # windows in a batch
+    special: SpecialTokens = SpecialTokens(),  # the model's, with a PAD
+) -> list:  # of `LabelledBatch`, in which each token is a target once
     "Windows for a test, overlapping by half."
     if special.pad_id is None:
         raise argument_error('special', special, 'a pad_id, for what is not asked')
     inputs, targets, step = [], [], length // 2
     for ids in documents:
         for first in range(0, max(1, len(ids) - length + step), step):
-            told = 0 if first == 0 else length - step # targets of the window before
-            inputs.append(([special.eos_id] + ids)[first:first + length])
-            targets.append(([special.pad_id]*told + ids[first + told:first + length]))
-            inputs[-1] = inputs[-1][:len(targets[-1])]
+            told = 0 if first == 0 else length - step  # targets of the window before
+            inputs.append(([special.eos_id] + ids)[first : first + length])
+            targets.append(([special.pad_id] * told + ids[first + told : first + length]))
+            inputs[-1] = inputs[-1][: len(targets[-1])]
     order = range(0, len(inputs), batch_size)
-    batches = [[pad_sequences(rows[i:i + batch_size], special.pad_id)
-                for rows in (inputs, targets)]
-               for i in order]
+    batches = [
+        [
+            pad_sequences(rows[i : i + batch_size], special.pad_id)
+            for rows in (inputs, targets)
+        ]
+        for i in order
+    ]
     return [LabelledBatch((x,), y, pad_id=special.pad_id) for x, y in batches]
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #words
-def tokenize(text:str, # any
-            ) -> list: # of words in lower case, and punctuation marks
+def tokenize(
+    text: str,  # any
+) -> list:  # of words in lower case, and punctuation marks
     "Cut a text into words."
     return re.findall(r'\w+|[^\w\s]', text.lower())
 
-def sentences_of(text:str, # paragraphs with empty lines between
-                ) -> list: # of strings: words with spaces between
+
+def sentences_of(
+    text: str,  # paragraphs with empty lines between
+) -> list:  # of strings: words with spaces between
     "The sentences of a text in their order, without headings, grammar and code."
     found = []
     for paragraph in re.split(r'\n\s*\n', text):
-        if '::=' in paragraph or '>>>' in paragraph: continue
+        if '::=' in paragraph or '>>>' in paragraph:
+            continue
         for sentence in re.split(r'(?<=[.!?])\s+(?=["“`A-Z])', ' '.join(paragraph.split())):
             cut = tokenize(sentence)
             whole = re.match(r'["“`A-Z*].*[.!?]$', sentence)
-            if whole and 6 <= len(cut) <= 40: found.append(' '.join(cut))
+            if whole and 6 <= len(cut) <= 40:
+                found.append(' '.join(cut))
     return found
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #choose-parts
-def choose_topics(topics:dict, # topic -> list of sentences
-                  n_topics:int, # wanted
-                 ) -> dict: # topic -> the set of sentences found in no other topic
+def choose_topics(
+    topics: dict,  # topic -> list of sentences
+    n_topics: int,  # wanted
+) -> dict:  # topic -> the set of sentences found in no other topic
     """The largest topics that do not repeat each other. Raises `ValueError` when there are
     too few."""
     chosen = {}
     for topic in sorted(topics, key=lambda topic: (-len(set(topics[topic])), topic)):
         own = set(topics[topic])
-        if len(own - set().union(*chosen.values())) > len(own)/2: chosen[topic] = own
-        if len(chosen) == n_topics: break
+        if len(own - set().union(*chosen.values())) > len(own) / 2:
+            chosen[topic] = own
+        if len(chosen) == n_topics:
+            break
     else:
-        raise argument_error('n_topics', n_topics,
-                             f'at most {len(chosen)}, as other topics repeat these')
+        raise argument_error(
+            'n_topics', n_topics, f'at most {len(chosen)}, as other topics repeat these'
+        )
     count = Counter(sentence for own in chosen.values() for sentence in own)
     return {topic: {s for s in own if count[s] == 1} for topic, own in chosen.items()}
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #one-sentence-one-answer-code-2
-SPECIAL = '[PAD]', '[CLS]', '[SEP]', '[MASK]', '[UNK]' # ids 0 to 4
+SPECIAL = '[PAD]', '[CLS]', '[SEP]', '[MASK]', '[UNK]'  # ids 0 to 4
 _, CLS_ID, SEP_ID, MASK_ID, UNK_ID = range(len(SPECIAL))
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #wordtokenizer
 @dataclass(frozen=True)
 class WordTokenizer(Vocabulary):
     "Words as ids, with the special tokens of BERT before them."
+
     first_id = len(SPECIAL)
 
-    def encode(self, sentence:str, # words with spaces between
-              ) -> list: # of ids; words outside the vocabulary become [UNK]
+    def encode(
+        self,
+        sentence: str,  # words with spaces between
+    ) -> list:  # of ids; words outside the vocabulary become [UNK]
         return [self.ids.get(word, UNK_ID) for word in sentence.split()]
 
-    def decode(self, ids:list, # of ints
-              ) -> list: # of words, with special tokens
-        for i in ids: check_ids(len(self), id=i)
+    def decode(
+        self,
+        ids: list,  # of ints
+    ) -> list:  # of words, with special tokens
+        for i in ids:
+            check_ids(len(self), id=i)
         return [(*SPECIAL, *self.tokens)[i] for i in ids]
 
-    def encode_pair(self, first:str, # a sentence
-                    second:str|None, # its neighbour, or None
-                   ) -> tuple[list, list]: # ids and segments, as BERT reads them
+    def encode_pair(
+        self,
+        first: str,  # a sentence
+        second: str | None,  # its neighbour, or None
+    ) -> tuple[list, list]:  # ids and segments, as BERT reads them
         ids = [CLS_ID, *self.encode(first), SEP_ID]
         after = [] if second is None else [*self.encode(second), SEP_ID]
-        return ids + after, [0]*len(ids) + [1]*len(after)
+        return ids + after, [0] * len(ids) + [1] * len(after)
 
-    def encode_pairs(self, passages:list, # of (sentence, its neighbour or None)
-                     pad_id:int=PAD, # what fills up, of the model
-                    ) -> tuple[Tensor, Tensor]: # ids and segments, B L each
+    def encode_pairs(
+        self,
+        passages: list,  # of (sentence, its neighbour or None)
+        pad_id: int = PAD,  # what fills up, of the model
+    ) -> tuple[Tensor, Tensor]:  # ids and segments, B L each
         ids, segments = zip(*(self.encode_pair(*passage) for passage in passages))
         return pad_sequences(ids, pad_id), pad_sequences(segments)
 
@@ -186,18 +241,20 @@ class WordTokenizer(Vocabulary):
 @dataclass(frozen=True)
 class Corpus:
     "The language reference, divided."
-    topics: list # names of the classes
-    labelled: list # of (sentence, topic), to be learnt from
-    held_out: list # of (sentence, topic), tested on and nothing else
-    passages: list # of (sentence, its neighbour or None), none of them held out
-    tokenizer: WordTokenizer # knows the words that are read
+
+    topics: list  # names of the classes
+    labelled: list  # of (sentence, topic), to be learnt from
+    held_out: list  # of (sentence, topic), tested on and nothing else
+    passages: list  # of (sentence, its neighbour or None), none of them held out
+    tokenizer: WordTokenizer  # knows the words that are read
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #read-corpus
-def read_corpus(n_topics:int=8, # classes
-                n_heldout:int=400, # sentences
-                n_labelled:int=200, # sentences
-                seed:int=0, # of the draw
-               ) -> Corpus:
+def read_corpus(
+    n_topics: int = 8,  # classes
+    n_heldout: int = 400,  # sentences
+    n_labelled: int = 200,  # sentences
+    seed: int = 0,  # of the draw
+) -> Corpus:
     """Draw held-out and labelled sentences, pair the rest. Raises `ValueError` if there are
     too few."""
     check_sizes(n_topics=n_topics, n_heldout=n_heldout, n_labelled=n_labelled)
@@ -206,9 +263,10 @@ def read_corpus(n_topics:int=8, # classes
     drawn = sorted((sentence, topic) for topic, own in topics.items() for sentence in own)
     random.Random(seed).shuffle(drawn)
     if n_heldout + n_labelled > len(drawn):
-        raise argument_error('n_heldout + n_labelled', n_heldout + n_labelled,
-                             f'at most {len(drawn)}')
-    held_out, labelled = drawn[:n_heldout], drawn[n_heldout:n_heldout + n_labelled]
+        raise argument_error(
+            'n_heldout + n_labelled', n_heldout + n_labelled, f'at most {len(drawn)}'
+        )
+    held_out, labelled = drawn[:n_heldout], drawn[n_heldout : n_heldout + n_labelled]
     away = {sentence for sentence, _ in held_out}
     neighbours = (pair for own in texts.values() for pair in zip(own, own[1:]))
     # each once, in order
@@ -216,15 +274,17 @@ def read_corpus(n_topics:int=8, # classes
     paired = {sentence for pair in pairs for sentence in pair}
     rest = sorted({s for own in texts.values() for s in own} - away - paired)
     passages = [*pairs, *((sentence, None) for sentence in rest)]
-    count = Counter(word for s in {s for pair in passages for s in pair if s}
-                    for word in s.split())
+    count = Counter(
+        word for s in {s for pair in passages for s in pair if s} for word in s.split()
+    )
     known = sorted(word for word in count if count[word] > 1)
     return Corpus(list(topics), labelled, held_out, passages, WordTokenizer(known))
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #pack
-def labelled_batch(sentences:list, # of (sentence, topic)
-                   corpus:Corpus, # for its tokenizer and topics
-                  ) -> LabelledBatch: # targets B
+def labelled_batch(
+    sentences: list,  # of (sentence, topic)
+    corpus: Corpus,  # for its tokenizer and topics
+) -> LabelledBatch:  # targets B
     "Sentences, and the numbers of their topics."
     inputs = corpus.tokenizer.encode_pairs([(sentence, None) for sentence, _ in sentences])
     targets = torch.tensor([corpus.topics.index(topic) for _, topic in sentences])
@@ -232,13 +292,13 @@ def labelled_batch(sentences:list, # of (sentence, topic)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #shuffled
 def shuffled_batches(
-    items:list, # of anything
-    batch_size:int, # items in a group; the last of each round may have fewer
-    seed:int=0, # of the orders
-) -> Iterator[list]: # without end
+    items: list,  # of anything
+    batch_size: int,  # items in a group; the last of each round may have fewer
+    seed: int = 0,  # of the orders
+) -> Iterator[list]:  # without end
     "Groups of items: all of them, in a new order, again and again."
     check_sizes(batch_size=batch_size, items=len(items))
     numbers = random.Random(seed)
     while True:
         order = numbers.sample(items, len(items))
-        yield from (order[i:i + batch_size] for i in range(0, len(order), batch_size))
+        yield from (order[i : i + batch_size] for i in range(0, len(order), batch_size))

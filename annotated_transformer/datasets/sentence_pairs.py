@@ -15,57 +15,101 @@ __all__ = ['SUBJECTS', 'HAVE', 'PARTICIPLES', 'NOUNS', 'FEMININE', 'NEUTER', 'AD
            'sentence_pair', 'sentence_pairs']
 
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #words-of-the-pairs
-SUBJECTS = {'I': 'ich', 'you': 'du', 'he': 'er', 'she': 'sie', 'we': 'wir',
-            'they': 'sie'}
-HAVE = {'I': 'habe', 'you': 'hast', 'he': 'hat', 'she': 'hat', 'we': 'haben',
-        'they': 'haben'}
-PARTICIPLES = {'seen': 'gesehen', 'heard': 'gehört', 'found': 'gefunden',
-               'bought': 'gekauft', 'fed': 'gefüttert', 'drawn': 'gezeichnet',
-               'called': 'gerufen', 'lost': 'verloren', 'loved': 'geliebt',
-               'counted': 'gezählt'}
-NOUNS = {'cat': 'Katze', 'dog': 'Hund', 'horse': 'Pferd', 'bird': 'Vogel',
-         'mouse': 'Maus', 'cow': 'Kuh', 'sheep': 'Schaf', 'fish': 'Fisch',
-         'goat': 'Ziege', 'rabbit': 'Kaninchen'}
+SUBJECTS = {'I': 'ich', 'you': 'du', 'he': 'er', 'she': 'sie', 'we': 'wir', 'they': 'sie'}
+HAVE = {
+    'I': 'habe',
+    'you': 'hast',
+    'he': 'hat',
+    'she': 'hat',
+    'we': 'haben',
+    'they': 'haben',
+}
+PARTICIPLES = {
+    'seen': 'gesehen',
+    'heard': 'gehört',
+    'found': 'gefunden',
+    'bought': 'gekauft',
+    'fed': 'gefüttert',
+    'drawn': 'gezeichnet',
+    'called': 'gerufen',
+    'lost': 'verloren',
+    'loved': 'geliebt',
+    'counted': 'gezählt',
+}
+NOUNS = {
+    'cat': 'Katze',
+    'dog': 'Hund',
+    'horse': 'Pferd',
+    'bird': 'Vogel',
+    'mouse': 'Maus',
+    'cow': 'Kuh',
+    'sheep': 'Schaf',
+    'fish': 'Fisch',
+    'goat': 'Ziege',
+    'rabbit': 'Kaninchen',
+}
 FEMININE, NEUTER = {'cat', 'mouse', 'cow', 'goat'}, {'horse', 'sheep', 'rabbit'}
 ADVERBS = {'': '', 'not': 'nicht', 'today': 'heute', 'again': 'wieder'}
 
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #translate-words
-def article(noun:str, # one of `NOUNS`
-            definite:bool, # the, not a
-           ) -> str: # the German article, accusative
+def article(
+    noun: str,  # one of `NOUNS`
+    definite: bool,  # the, not a
+) -> str:  # the German article, accusative
     "What the English article becomes: the noun's gender decides."
-    if noun in FEMININE: return 'die' if definite else 'eine'
-    if noun in NEUTER: return 'das' if definite else 'ein'
+    if noun in FEMININE:
+        return 'die' if definite else 'eine'
+    if noun in NEUTER:
+        return 'das' if definite else 'ein'
     return 'den' if definite else 'einen'
 
-def sentence_pair(subject:str, # one of `SUBJECTS`
-                  participle:str, # one of `PARTICIPLES`
-                  noun:str, # one of `NOUNS`
-                  definite:bool=True, # the, not a
-                  adverb:str='', # one of `ADVERBS`
-                 ) -> tuple[str, str]: # an English sentence, a German one
+
+def sentence_pair(
+    subject: str,  # one of `SUBJECTS`
+    participle: str,  # one of `PARTICIPLES`
+    noun: str,  # one of `NOUNS`
+    definite: bool = True,  # the, not a
+    adverb: str = '',  # one of `ADVERBS`
+) -> tuple[str, str]:  # an English sentence, a German one
     "One sentence in both languages, its words separated by blanks."
     have = 'has' if subject in ('he', 'she') else 'have'
-    english = [subject, have, 'not'*(adverb == 'not'), participle,
-               'the' if definite else 'a', noun, adverb*(adverb in ('today', 'again'))]
-    german = [SUBJECTS[subject], HAVE[subject], 'heute'*(adverb == 'today'),
-              article(noun, definite), NOUNS[noun],
-              ADVERBS[adverb]*(adverb in ('not', 'again')), PARTICIPLES[participle]]
+    english = [
+        subject,
+        have,
+        'not' * (adverb == 'not'),
+        participle,
+        'the' if definite else 'a',
+        noun,
+        adverb * (adverb in ('today', 'again')),
+    ]
+    german = [
+        SUBJECTS[subject],
+        HAVE[subject],
+        'heute' * (adverb == 'today'),
+        article(noun, definite),
+        NOUNS[noun],
+        ADVERBS[adverb] * (adverb in ('not', 'again')),
+        PARTICIPLES[participle],
+    ]
     return ' '.join(filter(None, english)), ' '.join(filter(None, german))
 
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #sentence-pairs-of
 RUNNING_PAIR = 'I have seen the cat', 'ich habe die Katze gesehen'
 
-def sentence_pairs(held_out:float=0.1, # share that is not for training, a probability
-                   seed:int=0, # of the choice and of the order
-                  ) -> tuple[list, list]: # for training; held out
+
+def sentence_pairs(
+    held_out: float = 0.1,  # share that is not for training, a probability
+    seed: int = 0,  # of the choice and of the order
+) -> tuple[list, list]:  # for training; held out
     """Every sentence once, in one list or the other; `RUNNING_PAIR` is the first that is
     held out."""
     check_probabilities(held_out=held_out)
-    pairs = [sentence_pair(*chosen) for chosen in
-             product(SUBJECTS, PARTICIPLES, NOUNS, (True, False), ADVERBS)]
+    pairs = [
+        sentence_pair(*chosen)
+        for chosen in product(SUBJECTS, PARTICIPLES, NOUNS, (True, False), ADVERBS)
+    ]
     pairs.remove(RUNNING_PAIR)
     random.Random(seed).shuffle(pairs)
-    n_held_out = round(held_out*(len(pairs) + 1))
-    n_held_out = max(1, n_held_out) - 1 # the running one comes first
+    n_held_out = round(held_out * (len(pairs) + 1))
+    n_held_out = max(1, n_held_out) - 1  # the running one comes first
     return pairs[n_held_out:], [RUNNING_PAIR, *pairs[:n_held_out]]

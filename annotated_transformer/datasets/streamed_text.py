@@ -15,8 +15,15 @@ from itertools import islice
 from mmap import ACCESS_READ, mmap
 
 from ..config import argument_error, check_choice
-from .parallel_text import (
-    ParallelText, check_order, clean_pairs, clean_text, corpus_paths, fold_text, read_pairs)
+from annotated_transformer.datasets.parallel_text import (
+    ParallelText,
+    check_order,
+    clean_pairs,
+    clean_text,
+    corpus_paths,
+    fold_text,
+    read_pairs,
+)
 
 # %% auto #0
 __all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
@@ -26,151 +33,205 @@ __all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'read_held_out', 'file_marks', 'u
 @dataclass(frozen=True, repr=False)
 class StreamedPairs:
     "Pairs that are read anew each time they are gone through, and never all in memory."
-    read: Callable # () -> iterator of (source text, target text), the same each time
-    n_pairs: int # that it gives
 
-    def __len__(self) -> int: return self.n_pairs
+    read: Callable  # () -> iterator of (source text, target text), the same each time
+    n_pairs: int  # that it gives
 
-    def __iter__(self) -> Iterator: # of (source text, target text)
+    def __len__(self) -> int:
+        return self.n_pairs
+
+    def __iter__(self) -> Iterator:  # of (source text, target text)
         n_read = 0
-        for n_read, pair in enumerate(self.read(), 1): yield pair
+        for n_read, pair in enumerate(self.read(), 1):
+            yield pair
         if n_read != self.n_pairs:
-            raise ValueError(f'the corpus has changed: {self.n_pairs:,} pairs were read '
-                             f'before, and {n_read:,} now')
+            raise ValueError(
+                f'the corpus has changed: {self.n_pairs:,} pairs were read '
+                f'before, and {n_read:,} now'
+            )
 
-    def map(self, change:Callable, # pair -> pair
-           ) -> StreamedPairs: # as many
+    def map(
+        self,
+        change: Callable,  # pair -> pair
+    ) -> StreamedPairs:  # as many
         "Each pair changed when it is read."
         return StreamedPairs(partial(map, change, self), self.n_pairs)
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #held-out-part
-def read_held_out(name:str, # 'validation' or 'test'
-                  corpus:str, # 'pairs.tsv' or 'a.en,a.de'
-                  data_dir=None, # where relative names begin; None: the current folder
-                  **columns, # of `read_tsv`
-                 ) -> list: # of (source text, target text), a pair for each line
+def read_held_out(
+    name: str,  # 'validation' or 'test'
+    corpus: str,  # 'pairs.tsv' or 'a.en,a.de'
+    data_dir=None,  # where relative names begin; None: the current folder
+    **columns,  # of `read_tsv`
+) -> list:  # of (source text, target text), a pair for each line
     "A part that others have chosen. Raises `ValueError` where a text is missing."
     paths = corpus_paths(corpus, data_dir, name)
     pairs = [tuple(map(clean_text, pair)) for pair in read_pairs(paths, **columns)]
     for number, pair in enumerate(pairs, 1):
         if not all(pair):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
-    if not pairs: raise argument_error(name, corpus, 'at least one pair')
+    if not pairs:
+        raise argument_error(name, corpus, 'at least one pair')
     return pairs
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #training-pairs
-def file_marks(paths:list, # of files
-              ) -> list: # of (bytes, nanoseconds)
+def file_marks(
+    paths: list,  # of files
+) -> list:  # of (bytes, nanoseconds)
     "Size of each file, and when it was written last."
     return [(stat.st_size, stat.st_mtime_ns) for stat in (path.stat() for path in paths)]
 
-def unchanged_pairs(paths:list, # of one file, or two
-                    marks:list, # from `file_marks`, when they were read first
-                    **columns, # of `read_tsv`
-                   ) -> Iterator: # of (source text, target text)
+
+def unchanged_pairs(
+    paths: list,  # of one file, or two
+    marks: list,  # from `file_marks`, when they were read first
+    **columns,  # of `read_tsv`
+) -> Iterator:  # of (source text, target text)
     "Pairs of files that are as they were. Raises `ValueError` where they are not."
     if file_marks(paths) != marks:
         names = ', '.join(path.name for path in paths)
-        raise ValueError(f'the corpus has changed: {names} was written to since it was '
-                         'read first')
+        raise ValueError(
+            f'the corpus has changed: {names} was written to since it was read first'
+        )
     yield from read_pairs(paths, **columns)
 
-def training_pairs(read:Callable, # () -> pairs of texts
-                   known:tuple, # two sets of folded texts: sources and targets held out
-                   options:dict, # of `clean_pairs`
-                   report:dict|None=None, # filled when all pairs are read
-                  ) -> Iterator: # of (source text, target text)
+
+def training_pairs(
+    read: Callable,  # () -> pairs of texts
+    known: tuple,  # two sets of folded texts: sources and targets held out
+    options: dict,  # of `clean_pairs`
+    report: dict | None = None,  # filled when all pairs are read
+) -> Iterator:  # of (source text, target text)
     "Cleaned pairs, without those that share a text with a held-out pair."
     n_known = 0
+
     def unknown():
         nonlocal n_known
         for pair in read():
             if any(fold_text(text) in texts for text, texts in zip(pair, known)):
                 n_known += 1
-            else: yield pair
+            else:
+                yield pair
+
     kept, cleaned = clean_pairs(unknown(), **options)
     yield from kept
-    if report is None: return
-    report.update(cleaned, read=cleaned['read'] + n_known,
-                  dropped={**cleaned['dropped'], 'also held out': n_known})
+    if report is None:
+        return
+    report.update(
+        cleaned,
+        read=cleaned['read'] + n_known,
+        dropped={**cleaned['dropped'], 'also held out': n_known},
+    )
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #open-divided-text
-DIVIDED_OPTIONS = ['max_length', 'max_ratio', 'deduplicate', 'source_column',
-                   'target_column']
+DIVIDED_OPTIONS = [
+    'max_length',
+    'max_ratio',
+    'deduplicate',
+    'source_column',
+    'target_column',
+]
 
-def open_divided_text(train:str, # 'pairs.tsv' or 'a.en,a.de'; may be larger than the memory
-                      validation:str, # likewise, kept in memory
-                      test:str, # likewise, kept in memory
-                      data_dir=None, # where relative names begin; None: the current folder
-                      source:str='en', # language, of the first file or column
-                      target:str='de', # language
-                      **options, # some of `DIVIDED_OPTIONS`; None: the default
-                     ) -> ParallelText: # whose training part is `StreamedPairs`
+
+def open_divided_text(
+    train: str,  # 'pairs.tsv' or 'a.en,a.de'; may be larger than the memory
+    validation: str,  # likewise, kept in memory
+    test: str,  # likewise, kept in memory
+    data_dir=None,  # where relative names begin; None: the current folder
+    source: str = 'en',  # language, of the first file or column
+    target: str = 'de',  # language
+    **options,  # some of `DIVIDED_OPTIONS`; None: the default
+) -> ParallelText:  # whose training part is `StreamedPairs`
     "A corpus that comes in three parts, without the training pairs that would leak."
-    for option in options: check_choice('option', option, DIVIDED_OPTIONS)
+    for option in options:
+        check_choice('option', option, DIVIDED_OPTIONS)
     options = {option: given for option, given in options.items() if given is not None}
     columns = {name: options.pop(name) for name in DIVIDED_OPTIONS[3:] if name in options}
-    parts = {name: read_held_out(name, corpus, data_dir, **columns)
-             for name, corpus in (('validation', validation), ('test', test))}
-    known = tuple({fold_text(pair[side]) for part in parts.values() for pair in part}
-                  for side in (0, 1))
+    parts = {
+        name: read_held_out(name, corpus, data_dir, **columns)
+        for name, corpus in (('validation', validation), ('test', test))
+    }
+    known = tuple(
+        {fold_text(pair[side]) for part in parts.values() for pair in part}
+        for side in (0, 1)
+    )
     paths = corpus_paths(train, data_dir)
     check_order(paths, source, target)
     read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
     cleaned, report = partial(training_pairs, read, known, options), {}
     n_pairs = sum(1 for _ in cleaned(report))
     if not n_pairs:
-        raise argument_error('corpus', f'{train}, {report["read"]:,} pairs, all dropped',
-                             'pairs to learn from')
-    return ParallelText(StreamedPairs(cleaned, n_pairs), **parts, source=source,
-                        target=target, report=report)
+        raise argument_error(
+            'corpus',
+            f'{train}, {report["read"]:,} pairs, all dropped',
+            'pairs to learn from',
+        )
+    return ParallelText(
+        StreamedPairs(cleaned, n_pairs),
+        **parts,
+        source=source,
+        target=target,
+        report=report,
+    )
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #mapped-pairs
 class MappedPairs:
     "Pairs of lists of ids that wait in a file, and are taken from it as from a list."
-    def __init__(self, pairs:Iterable, # of (source ids, target ids), read once
-                ):
+
+    def __init__(
+        self,
+        pairs: Iterable,  # of (source ids, target ids), read once
+    ):
         self.ends = array('q', [0])
-        with tempfile.TemporaryFile() as file: # nobody else sees it; it goes with the map
+        with tempfile.TemporaryFile() as file:  # nobody else sees it; it goes with the map
             for source, target in pairs:
                 for ids in (source, target):
                     file.write(array('i', ids).tobytes())
                     self.ends.append(self.ends[-1] + len(ids))
-            file.write(bytes(4)) # a file of no bytes cannot be mapped
+            file.write(bytes(4))  # a file of no bytes cannot be mapped
             file.flush()
             mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
         self.ids = memoryview(mapped).cast('i')
 
     @classmethod
-    def encode(cls, tokenizer, # with `encode_pairs`
-               pairs:Iterable, # of (source text, target text), read once
-               at_once:int=2_000, # pairs that are in memory together
-              ) -> MappedPairs:
+    def encode(
+        cls,
+        tokenizer,  # with `encode_pairs`
+        pairs: Iterable,  # of (source text, target text), read once
+        at_once: int = 2_000,  # pairs that are in memory together
+    ) -> MappedPairs:
         "Texts as ids, some thousand at a time."
+
         def encoded(pairs):
-            while some := [*islice(pairs, at_once)]: yield from tokenizer.encode_pairs(some)
+            while some := [*islice(pairs, at_once)]:
+                yield from tokenizer.encode_pairs(some)
+
         return cls(encoded(iter(pairs)))
 
-    def __len__(self) -> int: return len(self.ends)//2
+    def __len__(self) -> int:
+        return len(self.ends) // 2
 
-    def __getitem__(self, index) -> tuple|list: # (source ids, target ids), or several
-        i = range(len(self))[index] # counted from the end, too; or an IndexError
-        if isinstance(i, range): return [self[j] for j in i] # of a slice
-        start, middle, end = self.ends[2*i:2*i + 3]
+    def __getitem__(self, index) -> tuple | list:  # (source ids, target ids), or several
+        i = range(len(self))[index]  # counted from the end, too; or an IndexError
+        if isinstance(i, range):
+            return [self[j] for j in i]  # of a slice
+        start, middle, end = self.ends[2 * i : 2 * i + 3]
         return self.ids[start:middle].tolist(), self.ids[middle:end].tolist()
 
-    def sizes(self, index:int) -> tuple: # tokens of the source, tokens of the target
+    def sizes(self, index: int) -> tuple:  # tokens of the source, tokens of the target
         "The lengths of a pair, without touching the file."
-        start, middle, end = self.ends[2*index:2*index + 3]
+        start, middle, end = self.ends[2 * index : 2 * index + 3]
         return middle - start, end - middle
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #corpus-digest
-def corpus_digest(text:ParallelText, # of which no part need be in memory
-                 ) -> str: # 32 hexadecimal digits
+def corpus_digest(
+    text: ParallelText,  # of which no part need be in memory
+) -> str:  # 32 hexadecimal digits
     "A hash of all pairs in their order, by which a run knows its corpus again."
-    digest = blake2b(digest_size=16) # of the three lists, as `repr` would write them
+    digest = blake2b(digest_size=16)  # of the three lists, as `repr` would write them
     for before, part in ('([', text.train), ('], [', text.validation), ('], [', text.test):
         digest.update(before.encode())
-        for i, pair in enumerate(part): digest.update(f'{", "*(i > 0)}{pair}'.encode())
+        for i, pair in enumerate(part):
+            digest.update(f'{", " * (i > 0)}{pair}'.encode())
     digest.update(b'])')
     return digest.hexdigest()

@@ -23,19 +23,21 @@ TASKS: dict[str, Callable[[list], list]] = {
 }
 
 # %% ../../nbs/30_datasets.synthetic.ipynb #is-held-out
-def is_held_out(ids:list, # a source sequence
-               ) -> bool:
+def is_held_out(
+    ids: list,  # a source sequence
+) -> bool:
     "Whether a sequence is for testing only: one in ten, decided by its content alone."
     return crc32(repr([int(i) for i in ids]).encode()) % 10 == 0
 
 # %% ../../nbs/30_datasets.synthetic.ipynb #synthetic-pairs
-def synthetic_pairs(task:str='copy', # see `TASKS`
-                    n_symbols:int=10, # size of the alphabet
-                    min_len:int=5, # symbols in the shortest sequence
-                    max_len:int=12, # symbols in the longest sequence
-                    seed:int=0, # of the random numbers
-                    held_out:bool=False, # sequences for testing instead of training
-                   ) -> Iterator[tuple[list, list]]: # (source ids, target ids), without end
+def synthetic_pairs(
+    task: str = 'copy',  # see `TASKS`
+    n_symbols: int = 10,  # size of the alphabet
+    min_len: int = 5,  # symbols in the shortest sequence
+    max_len: int = 12,  # symbols in the longest sequence
+    seed: int = 0,  # of the random numbers
+    held_out: bool = False,  # sequences for testing instead of training
+) -> Iterator[tuple[list, list]]:  # (source ids, target ids), without end
     """Random sequences and the task's answers. Raises `ValueError` for unknown tasks and
     empty ranges."""
     check_choice('task', task, TASKS)
@@ -48,6 +50,10 @@ def synthetic_pairs(task:str='copy', # see `TASKS`
     while unlucky < 10_000:
         ids = numbers.choices(symbols, k=numbers.randint(min_len, max_len))
         unlucky = 0 if is_held_out(ids) == held_out else unlucky + 1
-        if not unlucky: yield ids, TASKS[task](ids)
-    raise argument_error('n_symbols', n_symbols, 'enough for sequences that are '
-                             f'{"" if held_out else "not "}held out')
+        if not unlucky:
+            yield ids, TASKS[task](ids)
+    raise argument_error(
+        'n_symbols',
+        n_symbols,
+        f'enough for sequences that are {"" if held_out else "not "}held out',
+    )

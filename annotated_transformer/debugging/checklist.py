@@ -13,11 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from ..config import argument_error
-from .probes import (ModelUnderTest, ProbeResult, prepare,
-                                                    probe_batch, probe_empty_row,
-                                                    probe_gradient, probe_leak, probe_order,
-                                                    probe_padding, probe_reach,
-                                                    rounding_unit, tolerance, verdict)
+from annotated_transformer.debugging.probes import (
+    ModelUnderTest,
+    ProbeResult,
+    prepare,
+    probe_batch,
+    probe_empty_row,
+    probe_gradient,
+    probe_leak,
+    probe_order,
+    probe_padding,
+    probe_reach,
+    rounding_unit,
+    tolerance,
+    verdict,
+)
 from ..loss import evaluation_mode
 from ..transformer import init_cache
 
@@ -26,35 +36,46 @@ __all__ = ['PROBES', 'PREREQUISITES', 'probe_finite', 'probe_repeat', 'probe_dro
            'cached_steps_of', 'Report', 'preserve_state', 'attempt', 'check_transformer']
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-finite
-def probe_finite(subject:ModelUnderTest): # what is examined
+def probe_finite(subject: ModelUnderTest):  # what is examined
     "Are all logits numbers?"
     wrong = int((~subject.logits(*subject.inputs).isfinite()).sum())
-    return verdict(not wrong, 'all logits are finite',
-                   f'{wrong} logits are NaN or infinite', wrong)
+    return verdict(
+        not wrong, 'all logits are finite', f'{wrong} logits are NaN or infinite', wrong
+    )
 
-def probe_repeat(subject:ModelUnderTest): # what is examined
+
+def probe_repeat(subject: ModelUnderTest):  # what is examined
     "Do two calls in evaluation mode agree?"
     first, second = (subject.logits(*subject.inputs, seed=seed) for seed in (0, 1))
     moved = (first - second).abs().max().item()
-    return verdict(moved <= rounding_unit(subject), 'two calls in evaluation agree',
-                   f'two calls in evaluation differ by {moved:.2g}; dropout stays on, '
-                   'or a call leaves something behind', moved)
+    return verdict(
+        moved <= rounding_unit(subject),
+        'two calls in evaluation agree',
+        f'two calls in evaluation differ by {moved:.2g}; dropout stays on, '
+        'or a call leaves something behind',
+        moved,
+    )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-dropout
-def probe_dropout(subject:ModelUnderTest): # what is examined
+def probe_dropout(subject: ModelUnderTest):  # what is examined
     "Does dropout act in training?"
-    first, second = (subject.logits(*subject.inputs, training=True, seed=seed)
-                     for seed in (0, 1))
+    first, second = (
+        subject.logits(*subject.inputs, training=True, seed=seed) for seed in (0, 1)
+    )
     moved = (first - second).abs().max().item()
     modules = subject.model.modules() if isinstance(subject.model, nn.Module) else ()
     layers = [m for m in modules if isinstance(m, nn.Dropout) and m.p > 0]
     if not moved and not layers:
         return ProbeResult(None, 'not judged: no layer of dropout was found, and none acts')
-    return verdict(moved > 0, 'dropout acts in training',
-                   f'{len(layers)} layers of dropout, and none acts in training', moved)
+    return verdict(
+        moved > 0,
+        'dropout acts in training',
+        f'{len(layers)} layers of dropout, and none acts in training',
+        moved,
+    )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-cache
-def probe_cache(subject:ModelUnderTest): # what is examined
+def probe_cache(subject: ModelUnderTest):  # what is examined
     "Are the logits with the cache those without it?"
     if subject.cached is None:
         return ProbeResult(None, 'does not apply: no cached way is known')
@@ -62,135 +83,164 @@ def probe_cache(subject:ModelUnderTest): # what is examined
     # nothing of the first may be left over
     others = tuple(ids.flip(1) for ids in subject.inputs)
     trials = [subject.inputs, others]
-    if subject.pad_id is not None and len(others) > 1: # a source that ends earlier
+    if subject.pad_id is not None and len(others) > 1:  # a source that ends earlier
         source = subject.inputs[0].clone()
         source[1, -2:] = subject.pad_id
         trials.append((source, subject.inputs[1]))
     for inputs in trials:
         plain = subject.logits(*inputs)
-        with torch.no_grad(): cached = subject.cached(subject.model, *inputs).float()
+        with torch.no_grad():
+            cached = subject.cached(subject.model, *inputs).float()
         moved = (cached - plain).abs().amax((0, 2))
         far = (~(moved <= tolerance(subject))).nonzero()
         if len(far):
-            return ProbeResult(False,
-                               f'from step {far[0].item()} on, the cache changes the '
-                               f'logits by up '
-                               f'to {moved.max():.2g}; a stale key, a wrong position, '
-                               'or padding of the source that is seen',
-                               moved.max().item())
+            return ProbeResult(
+                False,
+                f'from step {far[0].item()} on, the cache changes the '
+                f'logits by up '
+                f'to {moved.max():.2g}; a stale key, a wrong position, '
+                'or padding of the source that is seen',
+                moved.max().item(),
+            )
         most = max(most, moved.max().item())
     return ProbeResult(True, 'the cache changes nothing', most)
 
 # %% ../../nbs/83_debugging.checklist.ipynb #by-steps
 def stepwise_logits(
-    model:nn.Module, # with `decode_step`, as in chapters 08 and 50
-    *ids:Tensor, # B S and B T of an encoder-decoder, B T of a language model
-    offset:int=0, # added to every position, to see a mistake found
-) -> Tensor: # B T V
+    model: nn.Module,  # with `decode_step`, as in chapters 08 and 50
+    *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
+    offset: int = 0,  # added to every position, to see a mistake found
+) -> Tensor:  # B T V
     "The logits of each step, with a cache of keys and values."
     *src, tgt = ids
-    layers, encoded = (model.decoder.layers,
-                       model.encode(*src)) if src else (model.blocks.layers, ())
+    layers, encoded = (
+        (model.decoder.layers, model.encode(*src)) if src else (model.blocks.layers, ())
+    )
     cache = init_cache(layers, len(tgt), tgt.shape[1], *encoded)
     cache.position += offset
-    return torch.cat([model.decode_step(tgt[:, t:t+1], cache) for t in range(tgt.shape[1])],
-                     1)
+    return torch.cat(
+        [model.decode_step(tgt[:, t : t + 1], cache) for t in range(tgt.shape[1])], 1
+    )
 
-def cached_steps_of(model, # any model
-                   ) -> Callable|None: # None: nothing is known
+
+def cached_steps_of(
+    model,  # any model
+) -> Callable | None:  # None: nothing is known
     "How to run the model with its cache, if it has one."
-    ours = hasattr(model,
-                   'decode_step') and (hasattr(model, 'decoder')
-                                       or hasattr(model, 'blocks'))
+    ours = hasattr(model, 'decode_step') and (
+        hasattr(model, 'decoder') or hasattr(model, 'blocks')
+    )
     return stepwise_logits if ours else None
 
 # %% ../../nbs/83_debugging.checklist.ipynb #report
 @dataclass(frozen=True, repr=False)
 class Report:
     "All findings about one model; it prints as words."
-    title: str # which model
-    findings: dict # name of the probe -> `ProbeResult`
+
+    title: str  # which model
+    findings: dict  # name of the probe -> `ProbeResult`
 
     @property
-    def failed(self) -> list: # names of the probes that found a fault
+    def failed(self) -> list:  # names of the probes that found a fault
         return [name for name, finding in self.findings.items() if finding.passed is False]
 
     @property
-    def passed(self) -> bool: # nothing is wrong, as far as the probes can see
+    def passed(self) -> bool:  # nothing is wrong, as far as the probes can see
         return not self.failed
 
-    def __getitem__(self, name:str) -> ProbeResult: # of one probe
+    def __getitem__(self, name: str) -> ProbeResult:  # of one probe
         return self.findings[name]
 
     def __repr__(self) -> str:
         marks = {True: 'ok', False: 'FAILS', None: '-'}
-        rows = [f'{marks[found.passed]:6}{name:12}{found.message}'
-                for name, found in self.findings.items()]
-        return '\n'.join([f'{self.title}: {len(self.failed)} of {len(rows)} probes fail',
-                          *rows])
+        rows = [
+            f'{marks[found.passed]:6}{name:12}{found.message}'
+            for name, found in self.findings.items()
+        ]
+        return '\n'.join(
+            [f'{self.title}: {len(self.failed)} of {len(rows)} probes fail', *rows]
+        )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #the-checklist-code-5
 PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
-    'finite': probe_finite, 'repeat': probe_repeat, # the gates
-    'dropout': probe_dropout, 'leak': probe_leak, 'reach': probe_reach,
+    'finite': probe_finite,
+    'repeat': probe_repeat,  # the gates
+    'dropout': probe_dropout,
+    'leak': probe_leak,
+    'reach': probe_reach,
     'order': probe_order,
-    'padding': probe_padding, 'empty row': probe_empty_row, 'batch': probe_batch,
-    'gradient': probe_gradient, 'cache': probe_cache,
+    'padding': probe_padding,
+    'empty row': probe_empty_row,
+    'batch': probe_batch,
+    'gradient': probe_gradient,
+    'cache': probe_cache,
 }
 PREREQUISITES = 'finite', 'repeat'
 
 # %% ../../nbs/83_debugging.checklist.ipynb #undisturbed
 @contextmanager
-def preserve_state(model, # any model; only modules have something to put back
-                  ):
+def preserve_state(
+    model,  # any model; only modules have something to put back
+):
     "Modes, buffers and random numbers are put back at the end of the `with` block."
     model = model if isinstance(model, nn.Module) else nn.Module()
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     devices = {p.device for p in model.parameters() if p.device.type == 'cuda'}
     devices = sorted({device.index or 0 for device in devices})
     with evaluation_mode(model), torch.random.fork_rng(devices=devices):
-        try: yield
+        try:
+            yield
         finally:
             with torch.no_grad():
-                for buffer, before in buffers: buffer.copy_(before)
+                for buffer, before in buffers:
+                    buffer.copy_(before)
 
 # %% ../../nbs/83_debugging.checklist.ipynb #attempt
-def attempt(probe:Callable, # one of `PROBES`
-            subject:ModelUnderTest, # what is examined
-           ) -> ProbeResult:
+def attempt(
+    probe: Callable,  # one of `PROBES`
+    subject: ModelUnderTest,  # what is examined
+) -> ProbeResult:
     "What the probe finds; a model that stops has failed it."
-    try: return probe(subject)
-    except Exception as error: # whatever the model raises
+    try:
+        return probe(subject)
+    except Exception as error:  # whatever the model raises
         message = str(error).split('\n')[0]
         return ProbeResult(False, f'the model stopped: {type(error).__name__}: {message}')
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
 def check_transformer(
-    model, # a module, or whatever `forward` can call
-    forward:Callable|None=None, # (model, *inputs) -> B T V; None: a plain call
-    architecture:str|None=None, # see `ARCHITECTURES`; None: told from its parts
-    vocab_size:int|None=None, # V; None: from its configuration
-    pad_id:int|None=None, # None: from its configuration, or no padding
-    cached:Callable|None=None, # (model, *inputs) -> B T V, step by step
-    length:int=6, # tokens of a target; a source has one more
-    seed:int=0, # of ids and dropout
-    probes:dict=PROBES, # name -> probe
+    model,  # a module, or whatever `forward` can call
+    forward: Callable | None = None,  # (model, *inputs) -> B T V; None: a plain call
+    architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
+    vocab_size: int | None = None,  # V; None: from its configuration
+    pad_id: int | None = None,  # None: from its configuration, or no padding
+    cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
+    length: int = 6,  # tokens of a target; a source has one more
+    seed: int = 0,  # of ids and dropout
+    probes: dict = PROBES,  # name -> probe
 ) -> Report:
     """Probe a model, and say in words what was found. Raises `ValueError` for what cannot
     be probed."""
     with preserve_state(model):
         cached = cached or cached_steps_of(model)
-        subject = prepare(model, forward, architecture, vocab_size, pad_id, cached, length,
-                          seed)
+        subject = prepare(
+            model, forward, architecture, vocab_size, pad_id, cached, length, seed
+        )
         findings, logits = {}, subject.logits(*subject.inputs)
         if logits.ndim != 3 or logits.shape[:2] != subject.inputs[-1].shape:
-            raise argument_error('forward', tuple(logits.shape),
-                                 f'logits {(*subject.inputs[-1].shape, "V")}')
+            raise argument_error(
+                'forward', tuple(logits.shape), f'logits {(*subject.inputs[-1].shape, "V")}'
+            )
         for name, probe in probes.items():
-            closed = [gate for gate in PREREQUISITES if gate in findings
-                      and not findings[gate].passed]
+            closed = [
+                gate
+                for gate in PREREQUISITES
+                if gate in findings and not findings[gate].passed
+            ]
             if closed:
                 findings[name] = ProbeResult(
-                    None, f'not judged, as the probe {closed[0]!r} fails')
-            else: findings[name] = attempt(probe, subject)
+                    None, f'not judged, as the probe {closed[0]!r} fails'
+                )
+            else:
+                findings[name] = attempt(probe, subject)
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)

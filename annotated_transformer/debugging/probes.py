@@ -24,159 +24,201 @@ __all__ = ['ARCHITECTURES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_
 @dataclass(frozen=True)
 class ProbeResult:
     "What one probe found."
-    passed: bool|None # None: the probe does not apply, or could not judge
-    message: str # what was found, and what it means
-    measured: float = 0.0 # the number behind: a change of the logits, or a count
 
-def verdict(passed:bool, # the question's answer
-            good:str, # what to say if so
-            bad:str, # what to say if not
-            measured:float=0.0, # the number behind
-           ) -> ProbeResult:
+    passed: bool | None  # None: the probe does not apply, or could not judge
+    message: str  # what was found, and what it means
+    measured: float = 0.0  # the number behind: a change of the logits, or a count
+
+
+def verdict(
+    passed: bool,  # the question's answer
+    good: str,  # what to say if so
+    bad: str,  # what to say if not
+    measured: float = 0.0,  # the number behind
+) -> ProbeResult:
     "A finding that chooses its message."
     return ProbeResult(passed, good if passed else bad, measured)
 
 # %% ../../nbs/82_debugging.probes.ipynb #subject
 ARCHITECTURES = 'encoder-decoder', 'language model', 'encoder'
 
+
 @dataclass(frozen=True)
 class ModelUnderTest:
     "A model under examination, with what to ask it."
-    model: object # a module, or whatever `forward` can call
-    forward: Callable # (model, *inputs) -> logits B T V
-    architecture: str # one of `ARCHITECTURES`
-    inputs: tuple # source B S and target B T, or ids B T; no padding or repetition
-    replacement_ids: tuple # for each input, ids B that its rows do not hold
-    pad_id: int|None = None # None: the model knows no padding
-    cached: Callable|None = None # (model, *inputs) -> logits B T V, one step at a time
-    seed: int = 0 # of dropout and tests
 
-    def call(self, *inputs, training=False, seed=0): # logits as the model gives them
-        if isinstance(self.model, nn.Module): self.model.train(training)
+    model: object  # a module, or whatever `forward` can call
+    forward: Callable  # (model, *inputs) -> logits B T V
+    architecture: str  # one of `ARCHITECTURES`
+    inputs: tuple  # source B S and target B T, or ids B T; no padding or repetition
+    replacement_ids: tuple  # for each input, ids B that its rows do not hold
+    pad_id: int | None = None  # None: the model knows no padding
+    cached: Callable | None = None  # (model, *inputs) -> logits B T V, one step at a time
+    seed: int = 0  # of dropout and tests
+
+    def call(self, *inputs, training=False, seed=0):  # logits as the model gives them
+        if isinstance(self.model, nn.Module):
+            self.model.train(training)
         torch.manual_seed(self.seed + seed)
         return self.forward(self.model, *inputs)
 
     @torch.no_grad()
-    def logits(self, *inputs, **options) -> Tensor: # B T V, float32
+    def logits(self, *inputs, **options) -> Tensor:  # B T V, float32
         return self.call(*inputs, **options).float()
 
-    def replaced(self, side:int, ids:Tensor) -> tuple: # the inputs, one of them another
-        return *self.inputs[:side], ids, *self.inputs[side + 1:]
+    def replaced(self, side: int, ids: Tensor) -> tuple:  # the inputs, one of them another
+        return *self.inputs[:side], ids, *self.inputs[side + 1 :]
 
-    def named(self) -> list: # what to call each input
-        return ['source',
-                'target'][:len(self.inputs)] if len(self.inputs) > 1 else ['input']
+    def named(self) -> list:  # what to call each input
+        return (
+            ['source', 'target'][: len(self.inputs)] if len(self.inputs) > 1 else ['input']
+        )
 
 # %% ../../nbs/82_debugging.probes.ipynb #configured
-def config_value(model, # whose `config` is read, if it has one
-                 *names:str, # of settings, the first that is there counts
-                ): # its value, or None
+def config_value(
+    model,  # whose `config` is read, if it has one
+    *names: str,  # of settings, the first that is there counts
+):  # its value, or None
     "A setting of the model, whatever its library calls it."
     config = getattr(model, 'config', None)
-    return next((x for name in names if (x := getattr(config, name, None)) is not None),
-                None)
+    return next(
+        (x for name in names if (x := getattr(config, name, None)) is not None), None
+    )
 
-def sample_ids(usable:list, # ids that may occur
-               length:int, # tokens in a row
-               rows:int, # B
-               generator:torch.Generator, # of the random numbers
-              ) -> tuple[Tensor, Tensor]: # B L, and B that their rows do not hold
+
+def sample_ids(
+    usable: list,  # ids that may occur
+    length: int,  # tokens in a row
+    rows: int,  # B
+    generator: torch.Generator,  # of the random numbers
+) -> tuple[Tensor, Tensor]:  # B L, and B that their rows do not hold
     "Random rows without repetition. Raises `ValueError` if there are too few ids."
     if len(usable) <= length:
-        raise argument_error('vocab_size', f'{len(usable)} ordinary ids',
-                             f'at least {length + 1}')
-    drawn = [torch.randperm(len(usable), generator=generator)[:length + 1]
-             for _ in range(rows)]
+        raise argument_error(
+            'vocab_size', f'{len(usable)} ordinary ids', f'at least {length + 1}'
+        )
+    drawn = [
+        torch.randperm(len(usable), generator=generator)[: length + 1] for _ in range(rows)
+    ]
     ids = torch.tensor(usable)[torch.stack(drawn)]
     return ids[:, :length], ids[:, length]
 
 # %% ../../nbs/82_debugging.probes.ipynb #guess-kind
-def guess_architecture(model, # any model
-              ) -> str: # one of `ARCHITECTURES`
+def guess_architecture(
+    model,  # any model
+) -> str:  # one of `ARCHITECTURES`
     "What the model's parts say. Raises `ValueError` where they say nothing."
     parts = hasattr(model, 'encoder'), hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    architectures = dict(zip([(True, True), (False, True), (True, False)],
-                             ARCHITECTURES)) # by the parts that there are
+    architectures = dict(
+        zip([(True, True), (False, True), (True, False)], ARCHITECTURES)
+    )  # by the parts that there are
     if parts not in architectures:
-        raise argument_error('architecture', None,
-                             f'one of {ARCHITECTURES}: {type(model).__name__} does '
-                             'not tell')
+        raise argument_error(
+            'architecture',
+            None,
+            f'one of {ARCHITECTURES}: {type(model).__name__} does not tell',
+        )
     return architectures[parts]
 
-def usable_ids(model, # any model
-               vocab_size:int|None, # V; None: from its configuration
-               pad_id:int|None, # of padding, if there is any
-              ) -> list:
+
+def usable_ids(
+    model,  # any model
+    vocab_size: int | None,  # V; None: from its configuration
+    pad_id: int | None,  # of padding, if there is any
+) -> list:
     """The ids without a meaning of their own. Raises `ValueError` for a vocabulary of
     unknown size."""
-    names = [f'{end}{rest}' for end in ('pad', 'bos', 'eos')
-             for rest in ('_id', '_token_id')]
+    names = [
+        f'{end}{rest}' for end in ('pad', 'bos', 'eos') for rest in ('_id', '_token_id')
+    ]
     found = [pad_id, *(config_value(model, name) for name in names)]
-    special = {i for ids in found # a model may have several ends
-               for i in (ids if isinstance(ids, (list, tuple)) else [ids])}
-    sizes = vocab_size or config_value(model, 'vocab_size'), config_value(model,
-                                                                          'tgt_vocab_size')
+    special = {
+        i
+        for ids in found  # a model may have several ends
+        for i in (ids if isinstance(ids, (list, tuple)) else [ids])
+    }
+    sizes = (
+        vocab_size or config_value(model, 'vocab_size'),
+        config_value(model, 'tgt_vocab_size'),
+    )
     # of source and target: ids must fit both
     smallest = min(filter(None, sizes), default=None)
     check_sizes(vocab_size=smallest)
     return [i for i in range(smallest) if i not in special]
 
-def parameters_of(model, # any model
-                 ) -> dict: # name -> trainable parameter; none if it is no module
+
+def parameters_of(
+    model,  # any model
+) -> dict:  # name -> trainable parameter; none if it is no module
     "What could be trained, by name."
     named = model.named_parameters() if isinstance(model, nn.Module) else ()
     return {name: p for name, p in named if p.requires_grad}
 
 # %% ../../nbs/82_debugging.probes.ipynb #examine
 def prepare(
-    model, # a module, or whatever `forward` can call
-    forward:Callable|None=None, # (model, *inputs) -> logits B T V; None: a plain call
-    architecture:str|None=None, # see `ARCHITECTURES`; None: told from its parts
-    vocab_size:int|None=None, # V; None: from its configuration
-    pad_id:int|None=None, # None: from its configuration, or no padding
-    cached:Callable|None=None, # (model, *inputs) -> B T V, step by step
-    length:int=6, # tokens of a target; a source has one more
-    seed:int=0, # of ids and dropout
+    model,  # a module, or whatever `forward` can call
+    forward: Callable | None = None,  # (model, *inputs) -> logits B T V; None: a plain call
+    architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
+    vocab_size: int | None = None,  # V; None: from its configuration
+    pad_id: int | None = None,  # None: from its configuration, or no padding
+    cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
+    length: int = 6,  # tokens of a target; a source has one more
+    seed: int = 0,  # of ids and dropout
 ) -> ModelUnderTest:
     "The subject of the probes. Raises `ValueError` for what cannot be probed."
     architecture = architecture or guess_architecture(model)
     check_choice('architecture', architecture, ARCHITECTURES)
     check_sizes(length=length)
-    if pad_id is None: pad_id = config_value(model, 'pad_id', 'pad_token_id')
-    usable, generator = usable_ids(model, vocab_size,
-                                   pad_id), torch.Generator().manual_seed(seed)
+    if pad_id is None:
+        pad_id = config_value(model, 'pad_id', 'pad_token_id')
+    usable, generator = (
+        usable_ids(model, vocab_size, pad_id),
+        torch.Generator().manual_seed(seed),
+    )
     lengths = [length + 1, length] if architecture == 'encoder-decoder' else [length]
     drawn = [sample_ids(usable, n, 2, generator) for n in lengths]
-    weights = model.parameters() if isinstance(model, nn.Module) else () # frozen ones too
+    weights = model.parameters() if isinstance(model, nn.Module) else ()  # frozen ones too
     device = next((p.device for p in weights), 'cpu')
-    inputs, replacement_ids = zip(*((ids.to(device), other.to(device)) for ids,
-                                    other in drawn))
-    return ModelUnderTest(model, forward or (lambda model, *inputs: model(*inputs)),
-                          architecture,
-                          inputs, replacement_ids,
-                          pad_id, cached, seed)
+    inputs, replacement_ids = zip(
+        *((ids.to(device), other.to(device)) for ids, other in drawn)
+    )
+    return ModelUnderTest(
+        model,
+        forward or (lambda model, *inputs: model(*inputs)),
+        architecture,
+        inputs,
+        replacement_ids,
+        pad_id,
+        cached,
+        seed,
+    )
 
 # %% ../../nbs/82_debugging.probes.ipynb #step-size
-def rounding_unit(subject:ModelUnderTest, # what is examined
-                  dtype:torch.dtype|None=None, # None: the coarsest that the model uses
-                 ) -> float: # in units of the logits
+def rounding_unit(
+    subject: ModelUnderTest,  # what is examined
+    dtype: torch.dtype | None = None,  # None: the coarsest that the model uses
+) -> float:  # in units of the logits
     "The step of rounding: epsilon times the spread of the logits."
-    with torch.no_grad(): logits = subject.call(*subject.inputs)
+    with torch.no_grad():
+        logits = subject.call(*subject.inputs)
     weights = subject.model.parameters() if isinstance(subject.model, nn.Module) else ()
     used = {logits.dtype, *(p.dtype for p in weights)}
     used = {dtype} if dtype else {d for d in used if d.is_floating_point}
     return max(torch.finfo(d).eps for d in used) * logits.float().std().item()
 
-def tolerance(subject:ModelUnderTest, # what is examined
-             ) -> float: # in units of the logits
+
+def tolerance(
+    subject: ModelUnderTest,  # what is examined
+) -> float:  # in units of the logits
     "How far calls of different shapes may be apart, by rounding alone."
-    return 128*rounding_unit(subject, torch.float32) + 16*rounding_unit(subject)
+    return 128 * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
 
 # %% ../../nbs/82_debugging.probes.ipynb #influence
-def influence(subject:ModelUnderTest, # what is examined
-              side:int=-1, # which input is changed
-              training:bool=False, # in training mode, with the same units dropped
-             ) -> Tensor: # outputs by tokens of that input
+def influence(
+    subject: ModelUnderTest,  # what is examined
+    side: int = -1,  # which input is changed
+    training: bool = False,  # in training mode, with the same units dropped
+) -> Tensor:  # outputs by tokens of that input
     "How far each output moves when one token is replaced by another."
     before = subject.logits(*subject.inputs, training=training)
     ids, columns = subject.inputs[side], []
@@ -189,7 +231,7 @@ def influence(subject:ModelUnderTest, # what is examined
     return torch.stack(columns, 1)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-leak
-def probe_leak(subject:ModelUnderTest): # what is examined
+def probe_leak(subject: ModelUnderTest):  # what is examined
     "Does the future change the past?"
     if subject.architecture == 'encoder':
         return ProbeResult(None, 'does not apply: an encoder looks both ways')
@@ -198,14 +240,17 @@ def probe_leak(subject:ModelUnderTest): # what is examined
         i, j = divmod(int(future.nan_to_num(torch.inf).argmax()), future.shape[1])
         if not future[i, j] <= rounding_unit(subject):
             mode = ' in training' if training else ''
-            return ProbeResult(False,
-                               f'changing token {j} changed the output at position {i} by '
-                               f'{future[i, j]:.2g}{mode}; the causal mask is missing or '
-                               'shifted, or something is averaged over positions',
-                               future[i, j].item())
+            return ProbeResult(
+                False,
+                f'changing token {j} changed the output at position {i} by '
+                f'{future[i, j]:.2g}{mode}; the causal mask is missing or '
+                'shifted, or something is averaged over positions',
+                future[i, j].item(),
+            )
     return ProbeResult(True, 'no token changes an earlier output')
 
-def probe_reach(subject:ModelUnderTest): # what is examined
+
+def probe_reach(subject: ModelUnderTest):  # what is examined
     "Does every token matter to every output that may see it?"
     for side, name in enumerate(subject.named()):
         moved = influence(subject, side) > 0
@@ -213,71 +258,85 @@ def probe_reach(subject:ModelUnderTest): # what is examined
         dead = ~moved if sees_all else (~moved).tril()
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
-            return ProbeResult(False,
-                               f'token {j} of the {name} never reaches the output at '
-                               f'position {i};'
-                               ' a mask hides too much, heads are split wrongly, or an '
-                               'input is ignored',
-                               dead.sum().item())
+            return ProbeResult(
+                False,
+                f'token {j} of the {name} never reaches the output at '
+                f'position {i};'
+                ' a mask hides too much, heads are split wrongly, or an '
+                'input is ignored',
+                dead.sum().item(),
+            )
     return ProbeResult(True, 'every token reaches every output that may see it')
 
 # %% ../../nbs/82_debugging.probes.ipynb #exchanged
-def swap_effect(subject:ModelUnderTest, # what is examined
-                side:int, # which input
-                j:int, # this token and the next one change places
-               ) -> Tensor: # B T, how far each output moved
+def swap_effect(
+    subject: ModelUnderTest,  # what is examined
+    side: int,  # which input
+    j: int,  # this token and the next one change places
+) -> Tensor:  # B T, how far each output moved
     "What the exchange of two neighbours does to each output."
     ids = subject.inputs[side].clone()
     ids[:, [j, j + 1]] = ids[:, [j + 1, j]]
     moved = subject.logits(*subject.replaced(side, ids)) - subject.logits(*subject.inputs)
     return moved.abs().amax(-1)
 
-def probe_order(subject:ModelUnderTest): # what is examined
+
+def probe_order(subject: ModelUnderTest):  # what is examined
     "Does it matter in which order the tokens stand?"
-    if rounding_unit(subject) > 2*rounding_unit(subject, torch.float32):
+    if rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32):
         return ProbeResult(None, 'not judged: order is told from rounding in float32 only')
     least, causal = torch.inf, subject.architecture != 'encoder'
     for side, name in enumerate(subject.named()):
         n, written = subject.inputs[side].shape[1], name != 'source'
-        for j in range(n - 1 - (written and causal)): # there must be an output after them
+        for j in range(n - 1 - (written and causal)):  # there must be an output after them
             moved = swap_effect(subject, side, j)
             # their own outputs do not count
-            if written: moved[:, 0 if causal else j:j + 2] = 0
+            if written:
+                moved[:, 0 if causal else j : j + 2] = 0
             if moved.max() <= tolerance(subject):
-                return ProbeResult(False,
-                                   f'exchanging tokens {j} and {j + 1} of the {name} '
-                                   'changed nothing; positions are missing, or the same '
-                                   'for both',
-                                   moved.max().item())
+                return ProbeResult(
+                    False,
+                    f'exchanging tokens {j} and {j + 1} of the {name} '
+                    'changed nothing; positions are missing, or the same '
+                    'for both',
+                    moved.max().item(),
+                )
             least = min(least, moved.max().item())
     return ProbeResult(True, 'every exchange of neighbours changes the outputs', least)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-padding
-def probe_padding(subject:ModelUnderTest): # what is examined
+def probe_padding(subject: ModelUnderTest):  # what is examined
     "Does padding on the right change the outputs before it?"
     if subject.pad_id is None:
         return ProbeResult(None, 'does not apply: no pad_id is known')
     before, most = subject.logits(*subject.inputs), 0.0
     for side, name in enumerate(subject.named()):
         padded = F.pad(subject.inputs[side], (0, 2), value=subject.pad_id)
-        after = subject.logits(*subject.replaced(side, padded))[:, :before.shape[1]]
+        after = subject.logits(*subject.replaced(side, padded))[:, : before.shape[1]]
         moved = (after - before).abs().max().item()
         if not moved <= tolerance(subject):
-            return ProbeResult(False,
-                               f'two ids of padding after the {name} moved the logits '
-                               f'by {moved:.2g}; padding is attended to, or counted',
-                               moved)
+            return ProbeResult(
+                False,
+                f'two ids of padding after the {name} moved the logits '
+                f'by {moved:.2g}; padding is attended to, or counted',
+                moved,
+            )
         uneven = uneven_rows(subject, side)
         if not uneven <= tolerance(subject):
-            return ProbeResult(False, f'a shorter {name} beside a longer one differs from '
-                               f'the same alone by {uneven:.2g}; the mask of another row?',
-                               uneven)
+            return ProbeResult(
+                False,
+                f'a shorter {name} beside a longer one differs from '
+                f'the same alone by {uneven:.2g}; the mask of another row?',
+                uneven,
+            )
         most = max(most, moved, uneven)
     return ProbeResult(True, 'padding on the right changes nothing', most)
 
-def uneven_rows(subject:ModelUnderTest, # what is examined
-                side:int, # the input whose second row ends early
-               ) -> float: # 0 where rows have masks of their own
+
+def uneven_rows(
+    subject: ModelUnderTest,  # what is examined
+    side: int,  # the input whose second row ends early
+) -> float:  # 0 where rows have masks of their own
     "How far a longer row moves the logits of a shorter one beside it."
     ids = subject.inputs[side].clone()
     kept = max(1, ids.shape[1] // 2)
@@ -285,34 +344,50 @@ def uneven_rows(subject:ModelUnderTest, # what is examined
     alone = [row[1:] for row in subject.inputs]
     alone[side] = alone[side][:, :kept]
     expected = subject.logits(*alone)
-    found = subject.logits(*subject.replaced(side, ids))[1:, :expected.shape[1]]
+    found = subject.logits(*subject.replaced(side, ids))[1:, : expected.shape[1]]
     return (found - expected).abs().max().item()
 
-def probe_empty_row(subject:ModelUnderTest): # what is examined
+
+def probe_empty_row(subject: ModelUnderTest):  # what is examined
     "Does a row of nothing but padding harm the others, or the gradients?"
     if subject.pad_id is None:
         return ProbeResult(None, 'does not apply: no pad_id is known')
     emptied = [ids.clone() for ids in subject.inputs]
-    for ids in emptied: ids[1] = subject.pad_id
+    for ids in emptied:
+        ids[1] = subject.pad_id
     moved = (
-        subject.logits(*emptied)[0] - subject.logits(*subject.inputs)[0]).abs().max().item()
+        (subject.logits(*emptied)[0] - subject.logits(*subject.inputs)[0])
+        .abs()
+        .max()
+        .item()
+    )
     if not moved <= tolerance(subject):
-        return ProbeResult(False, f'a row of padding moved another row by {moved:.2g}',
-                           moved)
-    wrong = [name for name, slope in gradients(subject, emptied, rows=1).items()
-             if slope is not None and not slope.isfinite().all()]
-    return verdict(not wrong, 'a row of padding harms no other row, and no gradient',
-                   f'a row of padding makes the gradients of {format_names(wrong)} NaN; '
-                   'a softmax over nothing?', len(wrong))
+        return ProbeResult(
+            False, f'a row of padding moved another row by {moved:.2g}', moved
+        )
+    wrong = [
+        name
+        for name, slope in gradients(subject, emptied, rows=1).items()
+        if slope is not None and not slope.isfinite().all()
+    ]
+    return verdict(
+        not wrong,
+        'a row of padding harms no other row, and no gradient',
+        f'a row of padding makes the gradients of {format_names(wrong)} NaN; '
+        'a softmax over nothing?',
+        len(wrong),
+    )
 
 # %% ../../nbs/82_debugging.probes.ipynb #gradients
-def gradients(subject:ModelUnderTest, # what is examined
-              inputs:tuple, # ids
-              rows:int|None=None, # how many rows count in the loss; None: all
-             ) -> dict: # name -> gradient; None where the loss does not depend on it
+def gradients(
+    subject: ModelUnderTest,  # what is examined
+    inputs: tuple,  # ids
+    rows: int | None = None,  # how many rows count in the loss; None: all
+) -> dict:  # name -> gradient; None where the loss does not depend on it
     "Slopes of a loss with random weights; what is stored on the parameters stays."
     named = parameters_of(subject.model)
-    if not named: return {} # nothing to train: no gradient to harm
+    if not named:
+        return {}  # nothing to train: no gradient to harm
     with torch.enable_grad():
         log_probs = subject.call(*inputs)[:rows].float().log_softmax(-1)
         weights = torch.randn(log_probs.shape, device=log_probs.device)
@@ -320,37 +395,49 @@ def gradients(subject:ModelUnderTest, # what is examined
         slopes = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
     return dict(zip(named, slopes))
 
-def format_names(names:list, # words
-                 limit:int=3, # as many are written out
-                ) -> str:
+
+def format_names(
+    names: list,  # words
+    limit: int = 3,  # as many are written out
+) -> str:
     "Some names, and how many more."
     rest = len(names) - limit
     return ', '.join(names[:limit]) + (f' and {rest} more' if rest > 0 else '')
 
-def probe_gradient(subject:ModelUnderTest): # what is examined
+
+def probe_gradient(subject: ModelUnderTest):  # what is examined
     "Does a finite gradient reach every parameter?"
     if not parameters_of(subject.model):
         return ProbeResult(None, 'does not apply: nothing to train')
     slopes = gradients(subject, subject.inputs)
     dead = [name for name, x in slopes.items() if x is None or not x.any()]
     wild = [name for name, x in slopes.items() if x is not None and not x.isfinite().all()]
-    return verdict(not dead and not wild, f'gradients reach all {len(slopes)} parameters',
-                   f'no gradient reaches {format_names(dead)}' if dead
-                   else f'not finite: {format_names(wild)}',
-                   len(dead + wild))
+    return verdict(
+        not dead and not wild,
+        f'gradients reach all {len(slopes)} parameters',
+        f'no gradient reaches {format_names(dead)}'
+        if dead
+        else f'not finite: {format_names(wild)}',
+        len(dead + wild),
+    )
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-batch
-def probe_batch(subject:ModelUnderTest): # what is examined
+def probe_batch(subject: ModelUnderTest):  # what is examined
     "Does a row depend on its neighbours in the batch?"
     alone = subject.logits(*(ids[:1] for ids in subject.inputs))
     moved = (alone - subject.logits(*subject.inputs)[:1]).abs().max().item()
     if not moved <= tolerance(subject):
-        return ProbeResult(False, f'a row alone and in a batch differ by {moved:.2g}',
-                           moved)
+        return ProbeResult(
+            False, f'a row alone and in a batch differ by {moved:.2g}', moved
+        )
     others = [torch.cat([ids[:1], ids[:1].flip(1)]) for ids in subject.inputs]
-    before, after = (subject.logits(*ids, training=True)[0]
-                     for ids in (subject.inputs, others))
+    before, after = (
+        subject.logits(*ids, training=True)[0] for ids in (subject.inputs, others)
+    )
     mixed = (after - before).abs().max().item()
-    return verdict(mixed <= rounding_unit(subject), 'no row depends on the others',
-                   f'in training, other rows moved a row by {mixed:.2g}; batch statistics?',
-                   max(moved, mixed))
+    return verdict(
+        mixed <= rounding_unit(subject),
+        'no row depends on the others',
+        f'in training, other rows moved a row by {mixed:.2g}; batch statistics?',
+        max(moved, mixed),
+    )

@@ -14,15 +14,32 @@ import torch
 from torch import Tensor, nn
 
 from ..checkpoint import Checkpoints
-from ..config import (
-    SpecialTokens, argument_error, check_memory, check_probabilities, check_sizes)
-from ..data import (
-    FIRST_SYMBOL, LabelledBatch, check_pairs, pad_sequences)
-from ..datasets.images import (
-    ImageDataset, digits, random_affine, stratified_split)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_memory,
+    check_probabilities,
+    check_sizes,
+)
+from annotated_transformer.data import (
+    FIRST_SYMBOL,
+    LabelledBatch,
+    check_pairs,
+    pad_sequences,
+)
+from annotated_transformer.datasets.images import (
+    ImageDataset,
+    digits,
+    random_affine,
+    stratified_split,
+)
 from ..decoding import Hypotheses, greedy_decode
-from .experiment import (
-    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from annotated_transformer.experiments.runs import (
+    ExperimentConfig,
+    ExperimentResult,
+    collect_metrics,
+    mark_correct,
+)
 from ..inspection.attention_maps import capture_attention
 from ..metrics import exact_match, exact_match_by_length
 from ..models.captioner import Captioner, CaptionerConfig
@@ -36,16 +53,20 @@ __all__ = ['WORDS', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_st
 # %% ../../nbs/59_experiments.captioning.ipynb #ids-of
 WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'
 
-def encode_caption(words:list, # of words
-                  ) -> list: # of ids
+
+def encode_caption(
+    words: list,  # of words
+) -> list:  # of ids
     "What the model is to write. Raises `ValueError` for a word that it does not know."
     for word in words:
         if word not in WORDS:
             raise argument_error('word', word, f'one of {", ".join(WORDS)}')
     return [FIRST_SYMBOL + WORDS.index(word) for word in words]
 
-def decode_caption(ids:list, # of ids, none of them special
-                  ) -> list: # of words
+
+def decode_caption(
+    ids: list,  # of ids, none of them special
+) -> list:  # of words
     "What the model has written."
     for id in ids:
         if not FIRST_SYMBOL <= id < FIRST_SYMBOL + len(WORDS):
@@ -56,57 +77,67 @@ def decode_caption(ids:list, # of ids, none of them special
 @dataclass(frozen=True)
 class DigitStrip:
     "Some digits side by side."
-    picture: Tensor # 1 H W, values from 0 to 1
-    indices: list # which pictures of the collection it is made of
-    starts: list # the column in which each begins
 
-def random_starts(n:int, # digits
-                  free:int, # columns that they leave empty
-                  side:int, # width of a digit, columns
-                  rng:random.Random, # of the gaps
-                 ) -> list: # n columns
+    picture: Tensor  # 1 H W, values from 0 to 1
+    indices: list  # which pictures of the collection it is made of
+    starts: list  # the column in which each begins
+
+
+def random_starts(
+    n: int,  # digits
+    free: int,  # columns that they leave empty
+    side: int,  # width of a digit, columns
+    rng: random.Random,  # of the gaps
+) -> list:  # n columns
     "Columns from left to right, no digit over another."
     # empty columns to the left of each
     gaps = sorted(rng.randint(0, free) for _ in range(n))
-    return [gap + i*side for i, gap in enumerate(gaps)]
+    return [gap + i * side for i, gap in enumerate(gaps)]
 
 # %% ../../nbs/59_experiments.captioning.ipynb #strips-3
 def strips(
-    data:ImageDataset, # of digits
-    indices:Tensor, # of those to be used
-    count:int, # strips in a list
-    width:int=40, # of a strip, columns
-    max_digits:int=4, # digits in a strip
-    seed:int=0, # of everything that is left to rng
-    augment:Callable=lambda images, generator: images, # of the digits, see `random_affine`
-) -> Iterator[list]: # of (strip, words), without end
+    data: ImageDataset,  # of digits
+    indices: Tensor,  # of those to be used
+    count: int,  # strips in a list
+    width: int = 40,  # of a strip, columns
+    max_digits: int = 4,  # digits in a strip
+    seed: int = 0,  # of everything that is left to rng
+    augment: Callable = lambda images, generator: (
+        images
+    ),  # of the digits, see `random_affine`
+) -> Iterator[list]:  # of (strip, words), without end
     "Strips of one to `max_digits` random digits, with their words."
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     side, indices = data.images.shape[-1], indices.tolist()
-    if width < max_digits*side:
-        raise argument_error('width', width,
-                             f'room for {max_digits} digits, {max_digits*side}')
-    check_memory(count * (4*side*width + 1000), 'a list of strips', n_heldout=count)
+    if width < max_digits * side:
+        raise argument_error(
+            'width', width, f'room for {max_digits} digits, {max_digits * side}'
+        )
+    check_memory(count * (4 * side * width + 1000), 'a list of strips', n_heldout=count)
     while True:
         chosen = [rng.choices(indices, k=rng.randint(1, max_digits)) for _ in range(count)]
-        images = augment(data.images[[number for some in chosen for number in some]],
-                        generator)
+        images = augment(
+            data.images[[number for some in chosen for number in some]], generator
+        )
         made = []
         for some, parts in zip(chosen, images.split([len(some) for some in chosen])):
-            starts = random_starts(len(some), width - len(some)*side, side, rng)
+            starts = random_starts(len(some), width - len(some) * side, side, rng)
             picture = images.new_zeros(*images.shape[1:3], width)
-            for start, part in zip(starts, parts): picture[:, :, start:start+side] = part
-            made.append((DigitStrip(picture, some, starts),
-                         [WORDS[data.labels[n]] for n in some]))
+            for start, part in zip(starts, parts):
+                picture[:, :, start : start + side] = part
+            made.append(
+                (DigitStrip(picture, some, starts), [WORDS[data.labels[n]] for n in some])
+            )
         yield made
 
 # %% ../../nbs/59_experiments.captioning.ipynb #caption-batch
-def caption_batch(pairs:list, # of (strip, words)
-                  special:SpecialTokens=SpecialTokens(), # those of the model
-                 ) -> LabelledBatch:
+def caption_batch(
+    pairs: list,  # of (strip, words)
+    special: SpecialTokens = SpecialTokens(),  # those of the model
+) -> LabelledBatch:
     "Pictures and words for the model, and the words that it should write."
     captions = [encode_caption(words) for _, words in pairs]
-    check_pairs([(ids, ids) for ids in captions], special) # none of them may be special
+    check_pairs([(ids, ids) for ids in captions], special)  # none of them may be special
     images = torch.stack([strip.picture for strip, _ in pairs])
     tgt_in = pad_sequences([[special.bos_id, *ids] for ids in captions], special.pad_id)
     tgt_out = pad_sequences([[*ids, special.eos_id] for ids in captions], special.pad_id)
@@ -116,49 +147,58 @@ def caption_batch(pairs:list, # of (strip, words)
 @dataclass(frozen=True)
 class CaptioningConfig(ExperimentConfig):
     "One run: data, model and training."
-    max_digits: int = 4 # digits in a strip
-    held_out: float = 0.2 # of the digits, probability
-    validation: bool = False # leave those alone, and hold out as many of the rest
-    n_heldout: int = 1000 # strips captioned at the end
-    model: str = 'tiny' # preset of `CaptionerConfig`
-    steps: int = 3000 # updates of the weights, of 64 strips each
-    weight_decay: float = 0.05 # on matrices only
-    presets = {'tiny': {}, 'base': dict(model='base', batch_size=256, steps=20_000, lr=5e-4,
-                                        warmup_steps=2000)}
+
+    max_digits: int = 4  # digits in a strip
+    held_out: float = 0.2  # of the digits, probability
+    validation: bool = False  # leave those alone, and hold out as many of the rest
+    n_heldout: int = 1000  # strips captioned at the end
+    model: str = 'tiny'  # preset of `CaptionerConfig`
+    steps: int = 3000  # updates of the weights, of 64 strips each
+    weight_decay: float = 0.05  # on matrices only
+    presets = {
+        'tiny': {},
+        'base': dict(
+            model='base', batch_size=256, steps=20_000, lr=5e-4, warmup_steps=2000
+        ),
+    }
 
     def __post_init__(self):
-        check_sizes(max_digits=self.max_digits, n_heldout=self.n_heldout,
-                    batch_size=self.batch_size)
+        check_sizes(
+            max_digits=self.max_digits, n_heldout=self.n_heldout, batch_size=self.batch_size
+        )
         check_probabilities(held_out=self.held_out)
         limit = min(self.captioner().width // 8, self.captioner().max_len - 2)
         if self.max_digits > limit:
             raise argument_error('max_digits', self.max_digits, f'at most {limit} digits')
-        self.training() # checks its own part
+        self.training()  # checks its own part
 
-    def captioner(self) -> CaptionerConfig: # the architecture
+    def captioner(self) -> CaptionerConfig:  # the architecture
         return CaptionerConfig.preset(self.model)
 
 # %% ../../nbs/59_experiments.captioning.ipynb #write-captions
 def generate_captions(
-    model:nn.Module, # a `Captioner` in evaluation mode
-    inputs:list, # of `DigitStrip`
-    decode:Callable[..., Hypotheses]=greedy_decode, # or another, of one answer
-    batch_size:int=500, # strips at once
-) -> list: # of lists of words
+    model: nn.Module,  # a `Captioner` in evaluation mode
+    inputs: list,  # of `DigitStrip`
+    decode: Callable[..., Hypotheses] = greedy_decode,  # or another, of one answer
+    batch_size: int = 500,  # strips at once
+) -> list:  # of lists of words
     "What the model writes for each strip."
     device, captions = next(model.parameters()).device, []
     for start in range(0, len(inputs), batch_size):
-        images = torch.stack([strip.picture for strip in inputs[start:start+batch_size]])
+        images = torch.stack(
+            [strip.picture for strip in inputs[start : start + batch_size]]
+        )
         ids = decode(model, images.to(device), max_len=model.config.max_len - 1)
         captions += map(decode_caption, ids.lists(model.config.eos_id))
     return captions
 
 # %% ../../nbs/59_experiments.captioning.ipynb #word-attention
 @torch.no_grad()
-def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
-                   picture:Tensor, # C H W
-                   words:list, # as written
-                  ) -> Tensor: # L heads T rows columns, on the CPU; T words and the end
+def word_attention(
+    model: nn.Module,  # a `Captioner` in evaluation mode
+    picture: Tensor,  # C H W
+    words: list,  # as written
+) -> Tensor:  # L heads T rows columns, on the CPU; T words and the end
     "The weights behind each word and behind the end, without those of the class token."
     device = next(model.parameters()).device
     begun = pad_sequences([[model.config.bos_id, *encode_caption(words)]]).to(device)
@@ -166,41 +206,49 @@ def word_attention(model:nn.Module, # a `Captioner` in evaluation mode
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
     return weights['decoder cross'][:, 0, :, :, 1:].unflatten(-1, grid).cpu()
 
-def plot(result:ExperimentResult, # of this chapter
-         count:int=3, # strips
-        ) -> dict: # name of a picture -> picture
+
+def plot(
+    result: ExperimentResult,  # of this chapter
+    count: int = 3,  # strips
+) -> dict:  # name of a picture -> picture
     "Where the last layer looks for each word of the longest captions, a column each."
-    from annotated_transformer import plotting # only here: importing needs torch alone
+    from annotated_transformer.figures import (
+        plotting,
+    )  # only here: importing needs torch alone
+
     both = list(zip(result.examples, result.predictions))
     right = [words for (_, target), words in both if words == target]
     longest = max(map(len, right or result.predictions))
     some = [(strip, words) for (strip, _), words in both if len(words) == longest][:count]
-    maps = [word_attention(result.model, strip.picture, words)[-1].mean(0)
-            for strip, words in some]
+    maps = [
+        word_attention(result.model, strip.picture, words)[-1].mean(0)
+        for strip, words in some
+    ]
     below, over = {}, {}
     for t in range(longest + 1):
         for i, (strip, words) in enumerate(some):
-            title = f'strip {i+1}, {t+1}: {[*words, "(the end)"][t]}'
+            title = f'strip {i + 1}, {t + 1}: {[*words, "(the end)"][t]}'
             below[title], over[title] = strip.picture[0], maps[i][t]
     return {'attention': plotting.overlays(below, over, columns=len(some), size=(3.2, 1.0))}
 
 # %% ../../nbs/59_experiments.captioning.ipynb #caption-line
-def format_example(strip:DigitStrip, # a picture of some digits
-                   target:list, # words: what it shows
-                   prediction:list, # words: what was written
-                  ) -> str:
+def format_example(
+    strip: DigitStrip,  # a picture of some digits
+    target: list,  # words: what it shows
+    prediction: list,  # words: what was written
+) -> str:
     "What a strip shows, by which pictures, and what was read, in a line."
     mark, indices = mark_correct(prediction, target), ' '.join(map(str, strip.indices))
     return f'{mark}   {" ".join(target)} (pictures {indices})  ->  {" ".join(prediction)}'
 
 # %% ../../nbs/59_experiments.captioning.ipynb #run-captioning
 def run_captioning(
-    config:CaptioningConfig=CaptioningConfig(), # what to do
-    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show a bar
-    eval_every:int=0, # steps between exact matches on 200 strips; 0 means none
-    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> ExperimentResult: # examples are (strip, words), predictions are words
+    config: CaptioningConfig = CaptioningConfig(),  # what to do
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    progress: bool = True,  # show a bar
+    eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
+    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
     device, data = pick_device(device), digits()
     train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
@@ -211,16 +259,28 @@ def run_captioning(
     pictures, targets = zip(*examples)
     some = strips(data, train_idx, config.batch_size, *sizes, config.seed, random_affine)
     batches = (caption_batch(made, SpecialTokens.of(model)) for made in some)
+
     def measure(model):
-        return dict(exact_match=exact_match(generate_captions(model, pictures[:200]),
-                                            targets[:200]))
-    history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, checkpoints, progress=progress)
+        return dict(
+            exact_match=exact_match(generate_captions(model, pictures[:200]), targets[:200])
+        )
+
+    history = train(
+        model,
+        batches,
+        config.training().replace(eval_every=eval_every),
+        measure if eval_every else None,
+        checkpoints,
+        progress=progress,
+    )
     start = time.perf_counter()
     predictions = generate_captions(model, pictures)
     seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
-    scores = dict(task='captioning', exact_match=score,
-                  exact_by_length=exact_match_by_length(predictions, targets))
+    scores = dict(
+        task='captioning',
+        exact_match=score,
+        exact_by_length=exact_match_by_length(predictions, targets),
+    )
     metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
     summary = f'exact match on {len(examples):,} held-out pictures: {score:.4f}'
     return ExperimentResult(config, model, history, metrics, examples, predictions, summary)

@@ -14,13 +14,21 @@ import torch
 from torch import nn
 
 from ..checkpoint import Checkpoints
-from ..config import (
-    argument_error, check_choice, check_memory, check_sizes)
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_memory,
+    check_sizes,
+)
 from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
 from ..decoding import Hypotheses, generate_ids, greedy_decode
-from .experiment import (
-    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from annotated_transformer.experiments.runs import (
+    ExperimentConfig,
+    ExperimentResult,
+    collect_metrics,
+    mark_correct,
+)
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..metrics import exact_match
 from ..training import TrainConfig, pick_device, train
@@ -33,75 +41,104 @@ __all__ = ['CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example'
 @dataclass(frozen=True)
 class CopyTaskConfig(ExperimentConfig):
     "One run: data, model and training."
-    task: str = 'copy' # see `TASKS`
-    n_symbols: int = 10 # size of the alphabet
-    min_len: int = 5 # symbols in the shortest sequence
-    max_len: int = 12 # symbols in the longest sequence
-    n_heldout: int = 10_000 # sequences decoded at the end
-    model: str = 'one-layer' # preset of `TransformerConfig`
-    batch_size: int = 64 # sequences per step
-    steps: int = 600 # updates of the weights
-    lr: float = 1e-2 # peak learning rate
-    label_smoothing: float = 0.1 # probability
-    presets = {'one-layer': {},
-               'two-layer': dict(model='tiny', batch_size=128, lr=3e-3,
-                                 label_smoothing=0.0),
-               'base': dict(n_symbols=997, max_len=64, model='base', batch_size=256,
-                            steps=6000, lr=7e-4, warmup_steps=1000, label_smoothing=0.0)}
+
+    task: str = 'copy'  # see `TASKS`
+    n_symbols: int = 10  # size of the alphabet
+    min_len: int = 5  # symbols in the shortest sequence
+    max_len: int = 12  # symbols in the longest sequence
+    n_heldout: int = 10_000  # sequences decoded at the end
+    model: str = 'one-layer'  # preset of `TransformerConfig`
+    batch_size: int = 64  # sequences per step
+    steps: int = 600  # updates of the weights
+    lr: float = 1e-2  # peak learning rate
+    label_smoothing: float = 0.1  # probability
+    presets = {
+        'one-layer': {},
+        'two-layer': dict(model='tiny', batch_size=128, lr=3e-3, label_smoothing=0.0),
+        'base': dict(
+            n_symbols=997,
+            max_len=64,
+            model='base',
+            batch_size=256,
+            steps=6000,
+            lr=7e-4,
+            warmup_steps=1000,
+            label_smoothing=0.0,
+        ),
+    }
 
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
-        self.transformer(), self.training(), next(self.pairs()) # each checks its own part
+        self.transformer(), self.training(), next(self.pairs())  # each checks its own part
 
-    def transformer(self) -> TransformerConfig: # the architecture
-        return TransformerConfig.preset(self.model,
-                                        vocab_size=FIRST_SYMBOL + self.n_symbols)
+    def transformer(self) -> TransformerConfig:  # the architecture
+        return TransformerConfig.preset(
+            self.model, vocab_size=FIRST_SYMBOL + self.n_symbols
+        )
 
-    def training(self) -> TrainConfig: # how it is trained
+    def training(self) -> TrainConfig:  # how it is trained
         return super().training().replace(label_smoothing=self.label_smoothing)
 
-    def pairs(self, held_out:bool=False): # an endless iterator of (source ids, target ids)
-        return synthetic_pairs(self.task, self.n_symbols, self.min_len, self.max_len,
-                               self.seed, held_out)
+    def pairs(
+        self, held_out: bool = False
+    ):  # an endless iterator of (source ids, target ids)
+        return synthetic_pairs(
+            self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out
+        )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #held-out-pairs
-def held_out_pairs(config:CopyTaskConfig, # task, sizes, seed and n_heldout
-                  ) -> list: # of (source ids, target ids), all sources different
+def held_out_pairs(
+    config: CopyTaskConfig,  # task, sizes, seed and n_heldout
+) -> list:  # of (source ids, target ids), all sources different
     """The sequences for the final test. Raises `ValueError` when there are too few
     different ones."""
     # two lists and a key of Python numbers, small ones of which exist once
-    check_memory(config.n_heldout * (400 + 24*config.max_len), 'held-out pairs',
-                 n_heldout=config.n_heldout)
+    check_memory(
+        config.n_heldout * (400 + 24 * config.max_len),
+        'held-out pairs',
+        n_heldout=config.n_heldout,
+    )
     different = {}
-    for source, target in islice(config.pairs(held_out=True), 20*config.n_heldout):
+    for source, target in islice(config.pairs(held_out=True), 20 * config.n_heldout):
         different.setdefault(tuple(source), (source, target))
-        if len(different) == config.n_heldout: return list(different.values())
-    raise argument_error('n_heldout', config.n_heldout,
-                         f'at most {len(different)}, as there are hardly more')
+        if len(different) == config.n_heldout:
+            return list(different.values())
+    raise argument_error(
+        'n_heldout', config.n_heldout, f'at most {len(different)}, as there are hardly more'
+    )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #run-copy-task
 def run_copy_task(
-    config:CopyTaskConfig=CopyTaskConfig(), # what to do
-    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show a bar
-    build:Callable[[TransformerConfig], nn.Module]=Transformer, # makes the model
-    eval_every:int=0, # steps between exact matches on 500 sequences; 0 means none
-    decode:Callable[..., Hypotheses]=greedy_decode, # writes the answers, see chapter 20
-    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> ExperimentResult: # examples are (source ids, target ids), predictions are ids
+    config: CopyTaskConfig = CopyTaskConfig(),  # what to do
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    progress: bool = True,  # show a bar
+    build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
+    eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
+    decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers, see chapter 20
+    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
     sources, targets = zip(*pairs)
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
-    def predict(model, sources): # one token more than the longest answer and its EOS
+
+    def predict(model, sources):  # one token more than the longest answer and its EOS
         return generate_ids(model, list(sources), config.max_len + 2, decode=decode)
+
     def measure(model):
         return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))
+
     batches = batch_pairs(config.pairs(), config.batch_size)
-    history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, checkpoints, progress=progress)
+    history = train(
+        model,
+        batches,
+        config.training().replace(eval_every=eval_every),
+        measure if eval_every else None,
+        checkpoints,
+        progress=progress,
+    )
     start = time.perf_counter()
     predictions = predict(model, sources)
     seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
@@ -111,17 +148,20 @@ def run_copy_task(
     return ExperimentResult(config, model, history, metrics, pairs, predictions, summary)
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #arrow
-def format_example(source:list, # ids
-                   target:list, # ids
-                   prediction:list, # ids
-                  ) -> str:
+def format_example(
+    source: list,  # ids
+    target: list,  # ids
+    prediction: list,  # ids
+) -> str:
     "A source and what was written for it, in a line."
     given, answer = (' '.join(map(str, ids)) for ids in (source, prediction))
     return f'{mark_correct(prediction, target)}   {given}  ->  {answer}'
 
-def plot(result:ExperimentResult, # of the copy task
-         index:int=0, # of the example
-        ) -> dict: # name of a picture -> picture
+
+def plot(
+    result: ExperimentResult,  # of the copy task
+    index: int = 0,  # of the example
+) -> dict:  # name of a picture -> picture
     "The cross-attention of all layers and heads on one example."
     special = result.model.config
     source, written = result.examples[index][0], result.predictions[index]

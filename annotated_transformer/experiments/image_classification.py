@@ -14,12 +14,28 @@ import torch
 from torch import Tensor, nn
 
 from ..checkpoint import Checkpoints
-from ..config import (
-    argument_error, check_flags, check_numbers, check_probabilities, check_sizes)
-from ..datasets.images import (
-    ImageDataset, digits, image_batches, image_folder, random_affine, stratified_split)
-from .experiment import (
-    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct, wrong_first)
+from annotated_transformer.config import (
+    argument_error,
+    check_flags,
+    check_numbers,
+    check_probabilities,
+    check_sizes,
+)
+from annotated_transformer.datasets.images import (
+    ImageDataset,
+    digits,
+    image_batches,
+    image_folder,
+    random_affine,
+    stratified_split,
+)
+from annotated_transformer.experiments.runs import (
+    ExperimentConfig,
+    ExperimentResult,
+    collect_metrics,
+    mark_correct,
+    wrong_first,
+)
 from ..loss import classification_loss
 from ..metrics import accuracy
 from ..models.vit import ImageClassifier, ViTConfig, cls_attention
@@ -33,21 +49,31 @@ __all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'load_image
 @dataclass(frozen=True)
 class ImageClassificationConfig(ExperimentConfig):
     "One run: data, model and training."
-    data: str = 'digits' # 'digits', or the path of a folder, see `image_folder`
-    held_out: float = 0.2 # of each class, probability
-    validation: bool = False # leave those alone, and hold out as many of the rest
-    model: str = 'tiny' # preset of `ViTConfig`
-    batch_size: int = 128 # pictures per step
-    steps: int = 1500 # updates of the weights
-    lr: float = 2e-3 # peak learning rate
-    warmup_steps: int = 50 # steps up to the peak; at most a quarter of all are used
-    weight_decay: float = 0.05 # on matrices only
-    shift: float = 0.125 # of training pictures, fraction of the size
-    degrees: float = 12.0 # of training pictures, degrees
-    scale: float = 0.12 # of training pictures, fraction of the size
-    presets = {'tiny': {},
-               'base': dict(data='images', model='base', batch_size=256, steps=20_000,
-                            lr=5e-4, warmup_steps=2000, shift=0.1)}
+
+    data: str = 'digits'  # 'digits', or the path of a folder, see `image_folder`
+    held_out: float = 0.2  # of each class, probability
+    validation: bool = False  # leave those alone, and hold out as many of the rest
+    model: str = 'tiny'  # preset of `ViTConfig`
+    batch_size: int = 128  # pictures per step
+    steps: int = 1500  # updates of the weights
+    lr: float = 2e-3  # peak learning rate
+    warmup_steps: int = 50  # steps up to the peak; at most a quarter of all are used
+    weight_decay: float = 0.05  # on matrices only
+    shift: float = 0.125  # of training pictures, fraction of the size
+    degrees: float = 12.0  # of training pictures, degrees
+    scale: float = 0.12  # of training pictures, fraction of the size
+    presets = {
+        'tiny': {},
+        'base': dict(
+            data='images',
+            model='base',
+            batch_size=256,
+            steps=20_000,
+            lr=5e-4,
+            warmup_steps=2000,
+            shift=0.1,
+        ),
+    }
 
     def __post_init__(self):
         check_sizes(batch_size=self.batch_size)
@@ -57,23 +83,26 @@ class ImageClassificationConfig(ExperimentConfig):
         if not isinstance(self.data, str):
             raise argument_error('data', self.data, 'the path of a folder, as text')
         if self.data == 'digits' and self.classifier(10).height != 8:
-            raise argument_error('data', self.data,
-                                 'a folder of pictures; digits are too small')
-        self.training() # checks its own part
+            raise argument_error(
+                'data', self.data, 'a folder of pictures; digits are too small'
+            )
+        self.training()  # checks its own part
 
-    def classifier(self, n_classes:int) -> ViTConfig: # the architecture
+    def classifier(self, n_classes: int) -> ViTConfig:  # the architecture
         return ViTConfig.preset(self.model, n_classes=n_classes)
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #load-images
 @dataclass
 class ImageClassificationResult(ExperimentResult):
     "What the experiment returns: with the pictures, so that nothing is read again."
-    data: ImageDataset|None = None # all pictures
-    indices: Tensor|None = None # of the examples among them
+
+    data: ImageDataset | None = None  # all pictures
+    indices: Tensor | None = None  # of the examples among them
+
 
 def load_images(
-    config:ImageClassificationConfig, # data and model
-) -> tuple[ImageDataset, Tensor, Tensor]: # all; indices to train on, indices to test on
+    config: ImageClassificationConfig,  # data and model
+) -> tuple[ImageDataset, Tensor, Tensor]:  # all; indices to train on, indices to test on
     "The pictures of a run and their split."
     sizes = config.classifier(1)
     size = sizes.height, sizes.width, sizes.n_channels
@@ -82,69 +111,97 @@ def load_images(
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #predict
 @torch.no_grad()
-def predict(model:nn.Module, # in evaluation mode
-            images, # indexed by a tensor of numbers: B -> B C H W
-            indices:Tensor, # N, which of them
-            batch_size:int=500, # pictures at once
-           ) -> Tensor: # N, class indices, on the CPU
+def predict(
+    model: nn.Module,  # in evaluation mode
+    images,  # indexed by a tensor of numbers: B -> B C H W
+    indices: Tensor,  # N, which of them
+    batch_size: int = 500,  # pictures at once
+) -> Tensor:  # N, class indices, on the CPU
     "The most probable class of each picture."
     device = next(model.parameters()).device
-    return torch.cat([model(images[some].to(device)).argmax(-1).cpu()
-                      for some in indices.split(batch_size)])
+    return torch.cat(
+        [
+            model(images[some].to(device)).argmax(-1).cpu()
+            for some in indices.split(batch_size)
+        ]
+    )
 
-def accuracies(model:nn.Module, # in evaluation mode
-               data:ImageDataset, # pictures and labels
-               parts:dict, # name -> indices of pictures
-              ) -> dict: # accuracy_NAME -> 0 to 1
+
+def accuracies(
+    model: nn.Module,  # in evaluation mode
+    data: ImageDataset,  # pictures and labels
+    parts: dict,  # name -> indices of pictures
+) -> dict:  # accuracy_NAME -> 0 to 1
     "The accuracy on each of several parts of the data."
-    return {f'accuracy_{name}': accuracy(predict(model, data.images, indices),
-                                         data.labels[indices])
-            for name, indices in parts.items()}
+    return {
+        f'accuracy_{name}': accuracy(
+            predict(model, data.images, indices), data.labels[indices]
+        )
+        for name, indices in parts.items()
+    }
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #answer-line
-def format_example(name:str, # of a picture
-                   target:str, # its class
-                   prediction:str, # the class that was seen in it
-                  ) -> str:
+def format_example(
+    name: str,  # of a picture
+    target: str,  # its class
+    prediction: str,  # the class that was seen in it
+) -> str:
     "A picture's name, its class, and what was seen in it, in a line."
     return f'{mark_correct(prediction, target)}   {name} ({target}) -> {prediction}'
 
-def plot(result:ImageClassificationResult, # of this chapter
-         count:int=6, # pictures
-        ) -> dict: # name of a picture -> picture
+
+def plot(
+    result: ImageClassificationResult,  # of this chapter
+    count: int = 6,  # pictures
+) -> dict:  # name of a picture -> picture
     "The last layer's weights over held-out pictures, wrong predictions first."
-    from annotated_transformer import plotting # only here: importing needs torch alone
+    from annotated_transformer.figures import (
+        plotting,
+    )  # only here: importing needs torch alone
+
     chosen = wrong_first(result)[:count]
     images = result.data.images[result.indices[chosen]]
-    maps = cls_attention(result.model,
-                         images.to(next(result.model.parameters()).device))[-1].mean(1)
+    maps = cls_attention(result.model, images.to(next(result.model.parameters()).device))[
+        -1
+    ].mean(1)
     below = [image[0] if len(image) == 1 else image.permute(1, 2, 0) for image in images]
-    titles = [f'{result.examples[i][0]}:\n{result.examples[i][1]}, '
-              f'read as {result.predictions[i]}' for i in chosen]
+    titles = [
+        f'{result.examples[i][0]}:\n{result.examples[i][1]}, '
+        f'read as {result.predictions[i]}'
+        for i in chosen
+    ]
     below, maps = (dict(zip(titles, each)) for each in (below, maps))
     return {'attention': plotting.overlays(below, maps, size=(2, 2.2))}
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #run-vit
 def run_image_classification(
-    config:ImageClassificationConfig=ImageClassificationConfig(), # what to do
-    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show a bar
-    eval_every:int=0, # steps between looks at the accuracy; 0 means none
-    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> ImageClassificationResult: # examples are (name, class), predictions are classes
+    config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    progress: bool = True,  # show a bar
+    eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
+    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
-    for some in test_idx.split(500): data.images[some] # what is broken is found before
+    for some in test_idx.split(500):
+        data.images[some]  # what is broken is found before
     torch.manual_seed(config.seed)
     model = ImageClassifier(config.classifier(len(data.classes))).to(device)
     parts = dict(training=train_idx, held_out=test_idx)
     measure = partial(accuracies, data=data, parts=parts)
     sizes = dict(shift=config.shift, degrees=config.degrees, scale=config.scale)
-    batches = image_batches(data, train_idx, config.batch_size, config.seed,
-                            partial(random_affine, **sizes))
-    history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    measure if eval_every else None, checkpoints, classification_loss,
-                    progress)
+    batches = image_batches(
+        data, train_idx, config.batch_size, config.seed, partial(random_affine, **sizes)
+    )
+    history = train(
+        model,
+        batches,
+        config.training().replace(eval_every=eval_every),
+        measure if eval_every else None,
+        checkpoints,
+        classification_loss,
+        progress,
+    )
     start, labels = time.perf_counter(), data.labels[test_idx]
     answers = predict(model, data.images, test_idx)
     seconds, score = time.perf_counter() - start, accuracy(answers, labels)
@@ -153,15 +210,26 @@ def run_image_classification(
     examples = [(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()]
     summary = f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}'
     predictions = [data.classes[answer] for answer in answers]
-    return ImageClassificationResult(config, model, history, metrics, examples, predictions,
-                                     summary, data=data, indices=test_idx)
+    return ImageClassificationResult(
+        config,
+        model,
+        history,
+        metrics,
+        examples,
+        predictions,
+        summary,
+        data=data,
+        indices=test_idx,
+    )
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #check-folder
-def check_folder(config:ImageClassificationConfig, # of the run
-                 folder, # for its results
-                ):
+def check_folder(
+    config: ImageClassificationConfig,  # of the run
+    folder,  # for its results
+):
     "Refuse to write results among the pictures, where they would be read as a class."
-    if config.data == 'digits': return
+    if config.data == 'digits':
+        return
     inside, pictures = Path(folder).resolve(), Path(config.data).resolve()
     if pictures == inside or pictures in inside.parents:
         expected = f'a folder outside of {config.data}, where the pictures are'

@@ -15,17 +15,31 @@ from pathlib import Path
 import torch
 
 from ..checkpoint import Checkpoints
-from ..config import (
-    SpecialTokens, argument_error, check_memory, check_sizes)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_memory,
+    check_sizes,
+)
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer, deduplicate, load_python_reference, random_windows, sliding_windows,
-    split_text)
+    CharTokenizer,
+    deduplicate,
+    load_python_reference,
+    random_windows,
+    sliding_windows,
+    split_text,
+)
 from ..decoding import greedy_decode
-from .experiment import (
-    ExperimentConfig, ExperimentResult, collect_metrics)
+from annotated_transformer.experiments.runs import (
+    ExperimentConfig,
+    ExperimentResult,
+    collect_metrics,
+)
 from annotated_transformer.inspection.attention_maps import (
-    plot_attention, trace_self_attention)
+    plot_attention,
+    trace_self_attention,
+)
 from ..models.gpt import GPT, GPTConfig
 from ..training import evaluate, pick_device, progress_bar, train
 
@@ -34,27 +48,31 @@ __all__ = ['LANGUAGE_MODEL_SUMMARY', 'ngram_counts', 'KneserNey', 'ngram_loss', 
            'generate_text', 'format_example', 'plot', 'ngram_losses', 'run_language_model']
 
 # %% ../../nbs/52_experiments.language_model.ipynb #ngram-counts
-def ngram_counts(documents:list, # of lists of ids, each with EOS at its end
-                 order:int, # n
-                ) -> list: # for n = 1 ... order: Counter of tuples of ids
+def ngram_counts(
+    documents: list,  # of lists of ids, each with EOS at its end
+    order: int,  # n
+) -> list:  # for n = 1 ... order: Counter of tuples of ids
     """How often each n-gram was seen; below the highest order, after how many different
     tokens."""
     highest = Counter()
     for ids in documents:
-        padded = [EOS]*(order - 1) + ids
+        padded = [EOS] * (order - 1) + ids
         highest.update(zip(*(padded[i:] for i in range(order))))
     counts = [highest]
-    while len(counts) < order: counts.append(Counter(gram[1:] for gram in counts[-1]))
+    while len(counts) < order:
+        counts.append(Counter(gram[1:] for gram in counts[-1]))
     return counts[::-1]
 
 # %% ../../nbs/52_experiments.language_model.ipynb #kneserney
 class KneserNey:
     "An n-gram model with interpolated Kneser-Ney smoothing. Source: Chen and Goodman 1999."
-    def __init__(self,
-                 documents:list, # of lists of ids, each with EOS at its end
-                 order:int, # n, tokens that it sees at once
-                 vocab_size:int, # V
-                ):
+
+    def __init__(
+        self,
+        documents: list,  # of lists of ids, each with EOS at its end
+        order: int,  # n, tokens that it sees at once
+        vocab_size: int,  # V
+    ):
         check_sizes(order=order, vocab_size=vocab_size)
         self.counts, self.vocab_size = ngram_counts(documents, order), vocab_size
         self.totals = [Counter() for _ in self.counts]
@@ -65,106 +83,140 @@ class KneserNey:
                 totals[gram[:-1]] += count
                 kinds[gram[:-1]] += 1
             once, twice = (sum(count == n for count in counts.values()) for n in (1, 2))
-            self.discounts.append(once / (once + 2*twice) if once else 0.5)
+            self.discounts.append(once / (once + 2 * twice) if once else 0.5)
 
-    def probability(self, token:int, # id
-                    history:tuple, # ids before it, at least n - 1 of them
-                   ) -> float:
+    def probability(
+        self,
+        token: int,  # id
+        history: tuple,  # ids before it, at least n - 1 of them
+    ) -> float:
         p = 1 / self.vocab_size
-        for n, (counts, totals, kinds, discount) in enumerate(zip(
-                self.counts, self.totals, self.n_followers, self.discounts)):
-            seen = history[len(history) - n:]
-            if not totals[seen]: break # longer ones were never seen either
-            p = (max(counts[(*seen, token)] - discount, 0) + discount
-                 *kinds[seen]*p) / totals[seen]
+        for n, (counts, totals, kinds, discount) in enumerate(
+            zip(self.counts, self.totals, self.n_followers, self.discounts)
+        ):
+            seen = history[len(history) - n :]
+            if not totals[seen]:
+                break  # longer ones were never seen either
+            p = (
+                max(counts[(*seen, token)] - discount, 0) + discount * kinds[seen] * p
+            ) / totals[seen]
         return p
 
 # %% ../../nbs/52_experiments.language_model.ipynb #ngram-loss
-def ngram_loss(model:KneserNey, # of any order
-               documents:list, # of lists of ids, each with EOS at its end
-              ) -> float: # nats per token
+def ngram_loss(
+    model: KneserNey,  # of any order
+    documents: list,  # of lists of ids, each with EOS at its end
+) -> float:  # nats per token
     "Mean negative log-likelihood of an n-gram model, nats per token."
     total, before = 0.0, len(model.counts) - 1
     for ids in documents:
-        padded = [EOS]*before + ids
+        padded = [EOS] * before + ids
         for i in range(before, len(padded)):
-            total -= math.log(model.probability(padded[i], tuple(padded[i - before:i])))
+            total -= math.log(model.probability(padded[i], tuple(padded[i - before : i])))
     return total / sum(map(len, documents))
 
 # %% ../../nbs/52_experiments.language_model.ipynb #gptrunconfig
 @dataclass(frozen=True)
 class LanguageModelConfig(ExperimentConfig):
     "One run: text, model and training."
-    text: str = '' # path of a text file, UTF-8; nothing: Python's language reference
-    n_heldout: int = 20 # held-out prompts that are continued at the end
-    model: str = 'tiny' # preset of `GPTConfig`
-    positions: str = 'rotary' # see `POSITIONS`; GPT-2 has 'learned' ones
-    batch_size: int = 16 # windows per step
-    steps: int = 1500 # updates of the weights
-    weight_decay: float = 0.1 # on matrices
-    presets = {'tiny': {},
-               'small': dict(model='small', positions='learned', batch_size=32,
-                             steps=20_000, lr=6e-4, warmup_steps=1000)}
+
+    text: str = ''  # path of a text file, UTF-8; nothing: Python's language reference
+    n_heldout: int = 20  # held-out prompts that are continued at the end
+    model: str = 'tiny'  # preset of `GPTConfig`
+    positions: str = 'rotary'  # see `POSITIONS`; GPT-2 has 'learned' ones
+    batch_size: int = 16  # windows per step
+    steps: int = 1500  # updates of the weights
+    weight_decay: float = 0.1  # on matrices
+    presets = {
+        'tiny': {},
+        'small': dict(
+            model='small',
+            positions='learned',
+            batch_size=32,
+            steps=20_000,
+            lr=6e-4,
+            warmup_steps=1000,
+        ),
+    }
 
     def __post_init__(self):
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
-        self.gpt(6), self.training() # each checks its own part
+        self.gpt(6), self.training()  # each checks its own part
 
-    def gpt(self, vocab_size:int) -> GPTConfig: # the architecture
-        return GPTConfig.preset(self.model, vocab_size=vocab_size, positions=self.positions,
-                                pad_id=PAD, bos_id=EOS, eos_id=EOS)
+    def gpt(self, vocab_size: int) -> GPTConfig:  # the architecture
+        return GPTConfig.preset(
+            self.model,
+            vocab_size=vocab_size,
+            positions=self.positions,
+            pad_id=PAD,
+            bos_id=EOS,
+            eos_id=EOS,
+        )
 
-    def topics(self) -> dict: # topic -> list of paragraphs
-        if not (path := self.text): return deduplicate(load_python_reference())
-        try: text = Path(path).read_text(encoding='utf-8')
+    def topics(self) -> dict:  # topic -> list of paragraphs
+        if not (path := self.text):
+            return deduplicate(load_python_reference())
+        try:
+            text = Path(path).read_text(encoding='utf-8')
         except (OSError, UnicodeDecodeError) as error:
-            raise argument_error('text', path,
-                                 f'a readable file of text in UTF-8 ({error})') from error
+            raise argument_error(
+                'text', path, f'a readable file of text in UTF-8 ({error})'
+            ) from error
         found = deduplicate({Path(path).name: text})
-        if sum(map(len, found.values())) > 1: return found
+        if sum(map(len, found.values())) > 1:
+            return found
         raise argument_error('text', path, 'a file with at least two different paragraphs')
 
 # %% ../../nbs/52_experiments.language_model.ipynb #beginnings
-def sample_prompts(texts:list, # held out
-                   count:int, # how many
-                   length:int, # characters in a prompt, and in what follows it
-                  ) -> list: # of (prompt, what follows), evenly spread over the texts
+def sample_prompts(
+    texts: list,  # held out
+    count: int,  # how many
+    length: int,  # characters in a prompt, and in what follows it
+) -> list:  # of (prompt, what follows), evenly spread over the texts
     "Held-out prompts with their true continuations."
     joined = ''.join(texts)
-    check_memory(2*count*(length + 60), 'the prompts', n_heldout=count)
-    room = len(joined) - 2*length
+    check_memory(2 * count * (length + 60), 'the prompts', n_heldout=count)
+    room = len(joined) - 2 * length
     if room < 0:
-        raise argument_error('text', f'{len(joined)} characters held out',
-                             f'at least {2*length}, a prompt and what follows it')
-    starts = [room*i // max(1, count - 1) for i in range(count)]
-    return [(joined[s:s + length], joined[s + length:s + 2*length]) for s in starts]
+        raise argument_error(
+            'text',
+            f'{len(joined)} characters held out',
+            f'at least {2 * length}, a prompt and what follows it',
+        )
+    starts = [room * i // max(1, count - 1) for i in range(count)]
+    return [(joined[s : s + length], joined[s + length : s + 2 * length]) for s in starts]
 
-def generate_text(model:GPT, # in evaluation mode
-                  tokenizer:CharTokenizer, # that of the model
-                  prompts:list, # texts of one length
-                  length:int, # characters to write at the most
-                  decode=greedy_decode, # or another, with its options, by `partial`
-                  batch_size:int=100, # prompts at once
-                 ) -> list: # of texts
+
+def generate_text(
+    model: GPT,  # in evaluation mode
+    tokenizer: CharTokenizer,  # that of the model
+    prompts: list,  # texts of one length
+    length: int,  # characters to write at the most
+    decode=greedy_decode,  # or another, with its options, by `partial`
+    batch_size: int = 100,  # prompts at once
+) -> list:  # of texts
     "What the model writes after each prompt."
     device, texts = next(model.parameters()).device, []
     for start in range(0, len(prompts), batch_size):
-        some = [tokenizer.encode(prompt) for prompt in prompts[start:start + batch_size]]
+        some = [tokenizer.encode(prompt) for prompt in prompts[start : start + batch_size]]
         rows = decode(model, torch.tensor(some, device=device), length).lists()
         texts += [tokenizer.decode(row) for row in rows]
     return texts
 
 # %% ../../nbs/52_experiments.language_model.ipynb #one-line
-def format_example(prompt:str, # held out
-                   target:str, # how the text goes on, not shown
-                   prediction:str, # how the model went on
-                  ) -> str:
+def format_example(
+    prompt: str,  # held out
+    target: str,  # how the text goes on, not shown
+    prediction: str,  # how the model went on
+) -> str:
     "The seam between prompt and continuation, in a line."
     return f'...{prompt[-30:]} | {prediction[:60]}...'.replace('\n', '\u23ce')
 
-def plot(result:ExperimentResult, # of a language model
-         layers:list|None=None, # numbers from 0; None means all
-        ) -> dict: # name -> picture
+
+def plot(
+    result: ExperimentResult,  # of a language model
+    layers: list | None = None,  # numbers from 0; None means all
+) -> dict:  # name -> picture
     "Where each head looks in the first prompt, character by character."
     prompt, _ = result.examples[0]
     labels = list(prompt.replace('\n', '\u23ce'))
@@ -174,16 +226,21 @@ def plot(result:ExperimentResult, # of a language model
 # %% ../../nbs/52_experiments.language_model.ipynb #run-gpt
 LANGUAGE_MODEL_SUMMARY = (
     'held-out loss {loss:.3f} nats per character; n-gram models: bigram {loss_2gram:.3f}, '
-    'trigram {loss_3gram:.3f}, 5-gram {loss_5gram:.3f}')
+    'trigram {loss_3gram:.3f}, 5-gram {loss_5gram:.3f}'
+)
 
-def ngram_losses(training:list, # of lists of ids, each with EOS at its end
-                 held_out:list, # of the same
-                 vocab_size:int, # V
-                 progress:bool=False, # show a bar: millions of tokens take minutes
-                ) -> dict: # loss_2gram, loss_3gram, loss_5gram: nats per token
+
+def ngram_losses(
+    training: list,  # of lists of ids, each with EOS at its end
+    held_out: list,  # of the same
+    vocab_size: int,  # V
+    progress: bool = False,  # show a bar: millions of tokens take minutes
+) -> dict:  # loss_2gram, loss_3gram, loss_5gram: nats per token
     "Held-out losses of Kneser-Ney models of orders 2, 3 and 5."
     losses, size = {}, sum(map(len, training))
-    check_memory(80*size, 'counting n-grams', text=f'{size:,} tokens') # measured: 75 bytes
+    check_memory(
+        80 * size, 'counting n-grams', text=f'{size:,} tokens'
+    )  # measured: 75 bytes
     with progress_bar(3, progress) as bar:
         for n in (2, 3, 5):
             model = KneserNey(training, n, vocab_size)
@@ -191,20 +248,25 @@ def ngram_losses(training:list, # of lists of ids, each with EOS at its end
             bar.update()
     return losses
 
+
 def run_language_model(
-    config:LanguageModelConfig=LanguageModelConfig(), # what to do
-    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show a bar
-    eval_every:int=0, # steps between tests on held-out texts; 0: at the end alone
-    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> ExperimentResult: # examples are (prompt, continuation), predictions continuations
+    config: LanguageModelConfig = LanguageModelConfig(),  # what to do
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    progress: bool = True,  # show a bar
+    eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
+    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device, (training, held_out) = pick_device(device), split_text(config.topics())
     tokenizer = CharTokenizer.of(training)
-    def encode(texts): return [[*tokenizer.encode(text), EOS] for text in texts]
+
+    def encode(texts):
+        return [[*tokenizer.encode(text), EOS] for text in texts]
+
     parts = encode(training), encode(held_out)
     n, length = sum(map(len, parts[0])), config.gpt(len(tokenizer)).max_len
-    if n <= length: raise argument_error('text', f'{n} characters', f'more than {length}')
+    if n <= length:
+        raise argument_error('text', f'{n} characters', f'more than {length}')
     examples = sample_prompts(held_out, config.n_heldout, length // 2)
     scores = ngram_losses(*parts, len(tokenizer), progress)
     torch.manual_seed(config.seed)
@@ -212,12 +274,26 @@ def run_language_model(
     special = SpecialTokens.of(model)
     test = partial(evaluate, batches=sliding_windows(parts[1], length, special=special))
     batches = random_windows(parts[0], length, config.batch_size, config.seed, special)
-    history = train(model, batches, config.training().replace(eval_every=eval_every),
-                    test if eval_every else None, checkpoints, progress=progress)
+    history = train(
+        model,
+        batches,
+        config.training().replace(eval_every=eval_every),
+        test if eval_every else None,
+        checkpoints,
+        progress=progress,
+    )
     scores = dict(task='gpt', loss=test(model)['loss'], **scores)
     start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]
     predictions = generate_text(model, tokenizer, prompts, length // 2)
     seconds = time.perf_counter() - start
     metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
-    return ExperimentResult(config, model, history, metrics, examples, predictions,
-                            LANGUAGE_MODEL_SUMMARY.format(**scores), tokenizer)
+    return ExperimentResult(
+        config,
+        model,
+        history,
+        metrics,
+        examples,
+        predictions,
+        LANGUAGE_MODEL_SUMMARY.format(**scores),
+        tokenizer,
+    )

@@ -14,18 +14,39 @@ from torch import Tensor, nn
 from ..checkpoint import Checkpoints
 from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
-from ..datasets.python_reference import (
-    SPECIAL, Corpus, WordTokenizer, labelled_batch, read_corpus, shuffled_batches)
-from .experiment import (
-    ExperimentConfig, ExperimentResult, collect_metrics, mark_correct)
+from annotated_transformer.datasets.python_reference import (
+    SPECIAL,
+    Corpus,
+    WordTokenizer,
+    labelled_batch,
+    read_corpus,
+    shuffled_batches,
+)
+from annotated_transformer.experiments.runs import (
+    ExperimentConfig,
+    ExperimentResult,
+    collect_metrics,
+    mark_correct,
+)
 from annotated_transformer.inspection.attention_maps import (
-    plot_attention, trace_self_attention)
+    plot_attention,
+    trace_self_attention,
+)
 from ..loss import classification_loss
 from ..metrics import accuracy
-from ..models.bert import (
-    BERTConfig, MaskedLanguageModel, SentenceClassifier, mask_tokens)
-from ..training import (
-    History, TrainConfig, evaluate, pick_device, train)
+from annotated_transformer.models.bert import (
+    BERTConfig,
+    MaskedLanguageModel,
+    SentenceClassifier,
+    mask_tokens,
+)
+from annotated_transformer.training import (
+    History,
+    TrainConfig,
+    evaluate,
+    pick_device,
+    train,
+)
 
 # %% auto #0
 __all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'BagOfWords', 'train_classifier', 'masked_batch', 'TopicClassificationConfig',
@@ -34,43 +55,51 @@ __all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'BagOfWords', 'train_classifier', 'ma
 # %% ../../nbs/54_experiments.topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):
     "Logistic regression on the words of a sentence, whatever their order."
-    def __init__(self,
-                 vocab_size:int, # V, with the special ids
-                 n_classes:int, # C
-                ):
+
+    def __init__(
+        self,
+        vocab_size: int,  # V, with the special ids
+        n_classes: int,  # C
+    ):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(vocab_size, n_classes))
         self.bias = nn.Parameter(torch.zeros(n_classes))
 
-    def forward(self, ids:Tensor, # B L
-                segments:Tensor|None=None, # not used
-               ) -> Tensor: # B C
-        real = (ids >= len(SPECIAL))[..., None] # B L 1
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        segments: Tensor | None = None,  # not used
+    ) -> Tensor:  # B C
+        real = (ids >= len(SPECIAL))[..., None]  # B L 1
         summed = (self.weight[ids] * real).sum(1)
         return summed / real.sum(1).clamp(min=1).sqrt() + self.bias
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #learn-parts
 def train_classifier(
-    model:nn.Module, # (ids, segments) -> B C; changed in place
-    corpus:Corpus, # its labelled sentences are learnt from
-    training:TrainConfig, # steps of 16 sentences, rate, seed
-    progress:bool=True, # show a bar
-    checkpoints:Checkpoints|None=None, # saves the training, and goes on with it
-) -> tuple[float, list]: # accuracy, and a topic for each held-out sentence
+    model: nn.Module,  # (ids, segments) -> B C; changed in place
+    corpus: Corpus,  # its labelled sentences are learnt from
+    training: TrainConfig,  # steps of 16 sentences, rate, seed
+    progress: bool = True,  # show a bar
+    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
-    batches = (labelled_batch(sentences, corpus)
-               for sentences in shuffled_batches(corpus.labelled, 16, training.seed))
+    batches = (
+        labelled_batch(sentences, corpus)
+        for sentences in shuffled_batches(corpus.labelled, 16, training.seed)
+    )
     train(model, batches, training, None, checkpoints, classification_loss, progress)
     test = labelled_batch(corpus.held_out, corpus).to(next(model.parameters()).device)
-    with torch.no_grad(): predictions = model(*test.inputs).argmax(-1)
+    with torch.no_grad():
+        predictions = model(*test.inputs).argmax(-1)
     return accuracy(predictions, test.targets), [corpus.topics[i] for i in predictions]
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #masked-batch
-def masked_batch(passages:list, # of (sentence, its neighbour or None)
-                 tokenizer:WordTokenizer, # that of the model
-                 config:BERTConfig, # special tokens
-                 generator:torch.Generator, # of what is hidden
-                ) -> LabelledBatch: # targets B L
+def masked_batch(
+    passages: list,  # of (sentence, its neighbour or None)
+    tokenizer: WordTokenizer,  # that of the model
+    config: BERTConfig,  # special tokens
+    generator: torch.Generator,  # of what is hidden
+) -> LabelledBatch:  # targets B L
     "Passages with some words hidden."
     ids, segments = tokenizer.encode_pairs(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
@@ -80,98 +109,131 @@ def masked_batch(passages:list, # of (sentence, its neighbour or None)
 @dataclass(frozen=True)
 class TopicClassificationConfig(ExperimentConfig):
     "One run: text, model, pre-training and fine-tuning."
-    n_topics: int = 8 # classes, the largest topics
-    n_heldout: int = 400 # sentences that are only tested on
-    n_labelled: int = 200 # sentences whose topic is known
-    model: str = 'tiny' # preset of `BERTConfig`
-    batch_size: int = 16 # passages per step of pre-training
-    steps: int = 3000 # updates of pre-training
-    warmup_steps: int = 300 # of pre-training; at most a quarter of its steps are used
-    weight_decay: float = 0.01 # on matrices only
-    finetune_steps: int = 300 # updates of fine-tuning, 16 sentences each
-    finetune_lr: float = 1e-3 # peak learning rate of fine-tuning
-    finetune_warmup_steps: int = 30 # of fine-tuning, likewise
-    finetune_dropout: float = 0.1 # probability, in fine-tuning
-    presets = {'tiny': {},
-               'base': dict(model='base', batch_size=64, lr=1e-4, finetune_lr=3e-5)}
+
+    n_topics: int = 8  # classes, the largest topics
+    n_heldout: int = 400  # sentences that are only tested on
+    n_labelled: int = 200  # sentences whose topic is known
+    model: str = 'tiny'  # preset of `BERTConfig`
+    batch_size: int = 16  # passages per step of pre-training
+    steps: int = 3000  # updates of pre-training
+    warmup_steps: int = 300  # of pre-training; at most a quarter of its steps are used
+    weight_decay: float = 0.01  # on matrices only
+    finetune_steps: int = 300  # updates of fine-tuning, 16 sentences each
+    finetune_lr: float = 1e-3  # peak learning rate of fine-tuning
+    finetune_warmup_steps: int = 30  # of fine-tuning, likewise
+    finetune_dropout: float = 0.1  # probability, in fine-tuning
+    presets = {
+        'tiny': {},
+        'base': dict(model='base', batch_size=64, lr=1e-4, finetune_lr=3e-5),
+    }
 
     def __post_init__(self):
-        check_sizes(n_topics=self.n_topics, n_heldout=self.n_heldout,
-                    n_labelled=self.n_labelled, batch_size=self.batch_size)
+        check_sizes(
+            n_topics=self.n_topics,
+            n_heldout=self.n_heldout,
+            n_labelled=self.n_labelled,
+            batch_size=self.batch_size,
+        )
         check_seed(self.seed)
-        self.bert(1000), self.training(), self.finetuning() # each checks its own part
+        self.bert(1000), self.training(), self.finetuning()  # each checks its own part
 
-    def bert(self, vocab_size:int) -> BERTConfig: # the architecture
+    def bert(self, vocab_size: int) -> BERTConfig:  # the architecture
         return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_topics)
 
-    def finetuning(self) -> TrainConfig: # how topics are learnt
-        return ExperimentConfig(steps=self.finetune_steps, lr=self.finetune_lr,
-                                warmup_steps=self.finetune_warmup_steps,
-                                weight_decay=self.weight_decay, seed=self.seed).training()
+    def finetuning(self) -> TrainConfig:  # how topics are learnt
+        return ExperimentConfig(
+            steps=self.finetune_steps,
+            lr=self.finetune_lr,
+            warmup_steps=self.finetune_warmup_steps,
+            weight_decay=self.weight_decay,
+            seed=self.seed,
+        ).training()
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #pretrain
-def pretrain(config:TopicClassificationConfig, # model, steps, rate, seed
-             corpus:Corpus, # its passages are read
-             device:torch.device, # where
-             progress:bool=True, # show a bar
-             checkpoints:Checkpoints|None=None, # saves it, and goes on with it
-            ) -> tuple[MaskedLanguageModel, History]: # in evaluation mode
+def pretrain(
+    config: TopicClassificationConfig,  # model, steps, rate, seed
+    corpus: Corpus,  # its passages are read
+    device: torch.device,  # where
+    progress: bool = True,  # show a bar
+    checkpoints: Checkpoints | None = None,  # saves it, and goes on with it
+) -> tuple[MaskedLanguageModel, History]:  # in evaluation mode
     "Learn to find masked words."
     torch.manual_seed(config.seed)
     bert = config.bert(len(corpus.tokenizer))
     model = MaskedLanguageModel(bert).to(device)
     rng = torch.Generator().manual_seed(config.seed)
-    batches = (masked_batch(passages, corpus.tokenizer, bert, rng)
-               for passages in shuffled_batches(corpus.passages, config.batch_size,
-                                                config.seed))
-    return model, train(model, batches, config.training(), checkpoints=checkpoints,
-                        progress=progress)
+    batches = (
+        masked_batch(passages, corpus.tokenizer, bert, rng)
+        for passages in shuffled_batches(corpus.passages, config.batch_size, config.seed)
+    )
+    return model, train(
+        model, batches, config.training(), checkpoints=checkpoints, progress=progress
+    )
 
-def evaluate_mlm(model:MaskedLanguageModel, # to be measured
-                 corpus:Corpus, # on its held-out sentences
-                ) -> dict: # `masked_loss` in nats and `masked_accuracy`, per masked word
+
+def evaluate_mlm(
+    model: MaskedLanguageModel,  # to be measured
+    corpus: Corpus,  # on its held-out sentences
+) -> dict:  # `masked_loss` in nats and `masked_accuracy`, per masked word
     "How well masked words of unseen sentences are found."
     sentences = [(sentence, None) for sentence, _ in corpus.held_out]
-    batch = masked_batch(sentences, corpus.tokenizer, model.config,
-                         torch.Generator().manual_seed(0))
+    batch = masked_batch(
+        sentences, corpus.tokenizer, model.config, torch.Generator().manual_seed(0)
+    )
     scores = evaluate(model, [batch])
     return dict(masked_loss=scores['loss'], masked_accuracy=scores['token_accuracy'])
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #contenders
-def build_baselines(config:TopicClassificationConfig, # classes, dropout, rates
-                    masked:MaskedLanguageModel, # pre-trained
-                   ) -> dict: # name -> (model, how it is tuned)
+def build_baselines(
+    config: TopicClassificationConfig,  # classes, dropout, rates
+    masked: MaskedLanguageModel,  # pre-trained
+) -> dict:  # name -> (model, how it is tuned)
     "Pre-trained, not pre-trained, and a bag of words."
-    dropout = dict(dropout=config.finetune_dropout,
-                   attention_dropout=config.finetune_dropout)
+    dropout = dict(
+        dropout=config.finetune_dropout, attention_dropout=config.finetune_dropout
+    )
     bert, device = masked.config.replace(**dropout), next(masked.parameters()).device
     torch.manual_seed(config.seed)
-    return {'accuracy': (SentenceClassifier.from_pretrained(masked, **dropout),
-                         config.finetuning()),
-            'accuracy_without_pretraining': (SentenceClassifier(bert).to(device),
-                                             config.finetuning()),
-            'accuracy_bag_of_words': (BagOfWords(bert.vocab_size,
-                                                 bert.n_classes).to(device),
-                                      config.finetuning().replace(lr=.03))}
+    return {
+        'accuracy': (
+            SentenceClassifier.from_pretrained(masked, **dropout),
+            config.finetuning(),
+        ),
+        'accuracy_without_pretraining': (
+            SentenceClassifier(bert).to(device),
+            config.finetuning(),
+        ),
+        'accuracy_bag_of_words': (
+            BagOfWords(bert.vocab_size, bert.n_classes).to(device),
+            config.finetuning().replace(lr=0.03),
+        ),
+    }
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #run-bert
 TOPIC_CLASSIFICATION_SUMMARY = (
     'topics of {n_heldout:,} held-out sentences: {accuracy:.3f} right, '
     '{accuracy_without_pretraining:.3f} without pre-training, '
-    '{accuracy_bag_of_words:.3f} by a bag of words')
+    '{accuracy_bag_of_words:.3f} by a bag of words'
+)
+
 
 def run_topic_classification(
-    config:TopicClassificationConfig=TopicClassificationConfig(), # what to do
-    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress:bool=True, # show bars
-    checkpoints:Checkpoints|None=None, # saves all four trainings, and goes on with them
-) -> ExperimentResult: # examples are (sentence, topic), predictions topics
+    config: TopicClassificationConfig = TopicClassificationConfig(),  # what to do
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    progress: bool = True,  # show bars
+    checkpoints: Checkpoints
+    | None = None,  # saves all four trainings, and goes on with them
+) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
     corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
-    def part(name): return checkpoints and checkpoints.part(name)
-    masked, history = pretrain(config, corpus, pick_device(device), progress,
-                               part('pretraining'))
+
+    def part(name):
+        return checkpoints and checkpoints.part(name)
+
+    masked, history = pretrain(
+        config, corpus, pick_device(device), progress, part('pretraining')
+    )
     start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
@@ -180,22 +242,31 @@ def run_topic_classification(
     scores |= evaluate_mlm(masked, corpus)
     model, seconds = models['accuracy'][0], time.perf_counter() - start
     metrics = collect_metrics(config, model, history, scores, len(corpus.held_out), seconds)
-    return ExperimentResult(config, model, history, metrics, corpus.held_out,
-                            predictions['accuracy'],
-                            TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
-                            corpus.tokenizer)
+    return ExperimentResult(
+        config,
+        model,
+        history,
+        metrics,
+        corpus.held_out,
+        predictions['accuracy'],
+        TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
+        corpus.tokenizer,
+    )
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #class-attention
-def format_example(sentence:str, # held out
-                   target:str, # its topic
-                   prediction:str, # the topic that was named
-                  ) -> str:
+def format_example(
+    sentence: str,  # held out
+    target: str,  # its topic
+    prediction: str,  # the topic that was named
+) -> str:
     "The topic that was named, and the sentence, in a line."
     return f'{mark_correct(prediction, target)}   {prediction:15} {sentence}'
 
-def plot(result:ExperimentResult, # of this chapter
-         index:int=0, # of the example
-        ) -> dict: # name of a picture -> picture
+
+def plot(
+    result: ExperimentResult,  # of this chapter
+    index: int = 0,  # of the example
+) -> dict:  # name of a picture -> picture
     "Where each head of the last layer looks in one sentence; [CLS] is the first row."
     ids, _ = result.tokenizer.encode_pair(result.examples[index][0], None)
     maps = trace_self_attention(result.model, ids, result.tokenizer.decode(ids))

@@ -12,8 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..config import (SpecialTokens, argument_error, check_choice,
-                                          uncompiled)
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_choice,
+    unwrap_compiled,
+)
 from ..decoding import greedy_decode
 from ..multi_head_attention import record_attention
 
@@ -22,29 +26,35 @@ __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attentio
            'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #stacked-rows
-def concat_steps(calls:list, # of B H Q K, one per call of a module; K may grow
-                ) -> Tensor: # B H (all Q) (longest K)
+def concat_steps(
+    calls: list,  # of B H Q K, one per call of a module; K may grow
+) -> Tensor:  # B H (all Q) (longest K)
     """The rows of several calls as one map. Raises `ValueError` unless each of them has one
     query."""
     if len(calls) > 1 and any(call.shape[2] != 1 for call in calls):
-        raise argument_error('calls', [call.shape[2] for call in calls],
-                             'one call, or one query in each')
+        raise argument_error(
+            'calls', [call.shape[2] for call in calls], 'one call, or one query in each'
+        )
     n_keys = max(call.shape[3] for call in calls)
     return torch.cat([F.pad(call, (0, n_keys - call.shape[3])) for call in calls], dim=2)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attention-of
 def capture_attention(
-    model:nn.Module, # any model with `MultiHeadAttention` inside
-    run:Callable[[], object], # calls the model, in whatever way
-) -> tuple[object, dict[str, Tensor]]: # what `run` returned; part -> L B H Q K
+    model: nn.Module,  # any model with `MultiHeadAttention` inside
+    run: Callable[[], object],  # calls the model, in whatever way
+) -> tuple[object, dict[str, Tensor]]:  # what `run` returned; part -> L B H Q K
     """Every weight of every layer and head during one run. Output and model stay as they
     are."""
-    with record_attention(model) as records: output = run()
+    with record_attention(model) as records:
+        output = run()
     layers = {}
     # 'encoder.layers.0.self_attention' belongs to 'encoder self'
     for name, calls in records.items():
-        words = [word.removesuffix('_attention') for word in name.split('.')
-                 if not word.isdecimal() and word != 'layers']
+        words = [
+            word.removesuffix('_attention')
+            for word in name.split('.')
+            if not word.isdecimal() and word != 'layers'
+        ]
         layers.setdefault(' '.join(words) or 'attention', []).append(concat_steps(calls))
     for part, maps in layers.items():
         shapes = {tuple(m.shape) for m in maps}
@@ -57,115 +67,156 @@ def capture_attention(
 class AttentionMaps:
     """Where one example looks: the weights of each part of a model, with the tokens they
     stand between."""
-    weights: dict # part -> L H Q K
-    queries: dict # part -> Q labels, of who looks
-    keys: dict # part -> K labels, of what is looked at
+
+    weights: dict  # part -> L H Q K
+    queries: dict  # part -> Q labels, of who looks
+    keys: dict  # part -> K labels, of what is looked at
 
     def __post_init__(self):
         for part, maps in self.weights.items():
             labels = len(self.queries[part]), len(self.keys[part])
             if maps.ndim != 4 or maps.shape[2:] != labels:
-                raise argument_error(part, tuple(maps.shape),
-                                     f'L H Q K with Q, K = {labels}, the labels')
+                raise argument_error(
+                    part, tuple(maps.shape), f'L H Q K with Q, K = {labels}, the labels'
+                )
 
-    def select(self, part:str, # of the model, for example 'encoder self'
-               layers:list|None=None, # numbers from 0; None means all
-               heads:list|None=None, # numbers from 0; None means all
-              ) -> dict: # title -> Q K
+    def select(
+        self,
+        part: str,  # of the model, for example 'encoder self'
+        layers: list | None = None,  # numbers from 0; None means all
+        heads: list | None = None,  # numbers from 0; None means all
+    ) -> dict:  # title -> Q K
         "Some of the maps, by name. Raises `ValueError` for what is not there."
         check_choice('part', part, self.weights)
         maps, chosen = self.weights[part], []
-        for name, numbers, count in (('layers', layers, len(maps)),
-                                     ('heads', heads, maps.shape[1])):
+        for name, numbers, count in (
+            ('layers', layers, len(maps)),
+            ('heads', heads, maps.shape[1]),
+        ):
             chosen.append(range(count) if numbers is None else numbers)
             for number in chosen[-1]:
                 if not 0 <= number < count:
                     raise argument_error(name, number, f'numbers from 0 to {count - 1}')
-        return {f'layer {l+1}, head {h+1}': maps[l, h] for l in chosen[0]
-                for h in chosen[1]}
+        return {
+            f'layer {l + 1}, head {h + 1}': maps[l, h] for l in chosen[0] for h in chosen[1]
+        }
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attend
 @torch.no_grad()
 def trace_attention(
-    model:nn.Module, # an encoder-decoder, as in chapter 08, in evaluation mode
-    source:list, # ids, without special tokens
-    target:list|None=None, # ids, EOS at the end if it has one; None: what the model writes
-    word:Callable[[int], str]=str, # the label of an id
+    model: nn.Module,  # an encoder-decoder, as in chapter 08, in evaluation mode
+    source: list,  # ids, without special tokens
+    target: list
+    | None = None,  # ids, EOS at the end if it has one; None: what the model writes
+    word: Callable[[int], str] = str,  # the label of an id
 ) -> AttentionMaps:
     "Where each head looks while the model writes `target` for `source`."
-    model = uncompiled(model) # which may leave out what records the weights
+    model = unwrap_compiled(model)  # which may leave out what records the weights
     special = SpecialTokens.of(model)
     named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
     if not source or {*source} & {*astuple(special)}:
         raise argument_error('source', source, 'ids, none of them special')
     src = torch.tensor([[*source, special.eos_id]], device=next(model.parameters()).device)
-    if target is None: target = greedy_decode(model, src).ids[0].tolist()
-    if not target: raise argument_error('target', target, 'at least one id')
+    if target is None:
+        target = greedy_decode(model, src).ids[0].tolist()
+    if not target:
+        raise argument_error('target', target, 'at least one id')
     tgt = torch.tensor([[special.bos_id, *target[:-1]]], device=src.device)
     _, weights = capture_attention(model, lambda: model(src, tgt))
-    read, begun, written = ([named.get(id) or word(id) for id in ids]
-                            for ids in (src[0].tolist(), tgt[0].tolist(), target))
+    read, begun, written = (
+        [named.get(id) or word(id) for id in ids]
+        for ids in (src[0].tolist(), tgt[0].tolist(), target)
+    )
     queries = {part: read if part.startswith('encoder') else written for part in weights}
     keys = {part: begun if part == 'decoder self' else read for part in weights}
-    return AttentionMaps({part: maps[:, 0].cpu() for part, maps in weights.items()},
-                         queries, keys)
+    return AttentionMaps(
+        {part: maps[:, 0].cpu() for part, maps in weights.items()}, queries, keys
+    )
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #trace-self-attention
 @torch.no_grad()
 def trace_self_attention(
-    model:nn.Module, # of one stack, such as GPT or BERT, in evaluation mode
-    ids:list, # of the tokens that it reads
-    labels:list, # of these tokens, as texts
+    model: nn.Module,  # of one stack, such as GPT or BERT, in evaluation mode
+    ids: list,  # of the tokens that it reads
+    labels: list,  # of these tokens, as texts
 ) -> AttentionMaps:
     "Where each head of each layer looks while the model reads `ids`."
-    model = uncompiled(model)
+    model = unwrap_compiled(model)
     inputs = torch.tensor([ids], device=next(model.parameters()).device)
     _, weights = capture_attention(model, lambda: model(inputs))
     names = dict.fromkeys(weights, labels)
-    return AttentionMaps({part: maps[:, 0].cpu() for part, maps in weights.items()},
-                         names, names)
+    return AttentionMaps(
+        {part: maps[:, 0].cpu() for part, maps in weights.items()}, names, names
+    )
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #picture-of
-def plot_attention(attended:AttentionMaps, # one example
-                   part:str, # of the model, for example 'decoder cross'
-                   layers:list|None=None, # numbers from 0; None means all
-                   heads:list|None=None, # numbers from 0; None means all
-                  ): # a `plotting.Picture`
+def plot_attention(
+    attended: AttentionMaps,  # one example
+    part: str,  # of the model, for example 'decoder cross'
+    layers: list | None = None,  # numbers from 0; None means all
+    heads: list | None = None,  # numbers from 0; None means all
+):  # a `plotting.Picture`
     "Maps of one part, a row of pictures for each layer."
     # only here: the library imports with torch alone
-    from annotated_transformer import plotting
-    maps, rows, cols = attended.select(part, layers,
-                                       heads), attended.queries[part], attended.keys[part]
-    alone = 10 if len(maps) == 1 else 5 # inches at the most
-    width, height = (min(max(2.4, .16*len(labels) + 1), alone) for labels in (cols, rows))
+    from annotated_transformer.figures import plotting
+
+    maps, rows, cols = (
+        attended.select(part, layers, heads),
+        attended.queries[part],
+        attended.keys[part],
+    )
+    alone = 10 if len(maps) == 1 else 5  # inches at the most
+    width, height = (
+        min(max(2.4, 0.16 * len(labels) + 1), alone) for labels in (cols, rows)
+    )
     per_layer = len(heads) if heads is not None else attended.weights[part].shape[1]
-    return plotting.heatmaps(maps, rows=rows, cols=cols, limits=(0, 1), xlabel='to',
-                             ylabel='from',
-                             columns=max(1, min(per_layer, int(11 / width))),
-                             size=(width, height))
+    return plotting.heatmaps(
+        maps,
+        rows=rows,
+        cols=cols,
+        limits=(0, 1),
+        xlabel='to',
+        ylabel='from',
+        columns=max(1, min(per_layer, int(11 / width))),
+        size=(width, height),
+    )
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #head-entropy
-def head_entropy(maps:Tensor, # L H Q K, weights
-                ) -> Tensor: # L H, nats
+def head_entropy(
+    maps: Tensor,  # L H Q K, weights
+) -> Tensor:  # L H, nats
     "How spread the attention of each head is, on average over its rows."
     return -torch.xlogy(maps, maps).sum(-1).mean(-1)
 
-def mean_attention_distance(maps:Tensor, # L H Q K, weights
-                           ) -> Tensor: # L H, tokens
+
+def mean_attention_distance(
+    maps: Tensor,  # L H Q K, weights
+) -> Tensor:  # L H, tokens
     "How far from its own position each head looks, on average over its rows."
     rows, columns = (torch.arange(n, device=maps.device) for n in maps.shape[2:])
     return (maps * (rows[:, None] - columns).abs()).sum(-1).mean(-1)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #heads-picture
-def plot_head_statistic(attended:AttentionMaps, # one example
-                        measure:Callable[[Tensor], Tensor]=head_entropy, # L H Q K -> L H
-                       ): # a `plotting.Picture`
+def plot_head_statistic(
+    attended: AttentionMaps,  # one example
+    measure: Callable[[Tensor], Tensor] = head_entropy,  # L H Q K -> L H
+):  # a `plotting.Picture`
     "One number for every layer and head, a map for each part of the model."
-    from annotated_transformer import plotting
+    from annotated_transformer.figures import plotting
+
     numbers = {part: measure(maps) for part, maps in attended.weights.items()}
-    rows, cols = ({part: range(1, n.shape[axis] + 1) for part, n in numbers.items()}
-                  for axis in (0, 1))
+    rows, cols = (
+        {part: range(1, n.shape[axis] + 1) for part, n in numbers.items()}
+        for axis in (0, 1)
+    )
     most = max(n.max().item() for n in numbers.values())
-    return plotting.heatmaps(numbers, rows, cols, xlabel='head', ylabel='layer',
-                             limits=(0, most),
-                             columns=3, size=(3.2, 1.2 + .4*max(map(len, rows.values()))))
+    return plotting.heatmaps(
+        numbers,
+        rows,
+        cols,
+        xlabel='head',
+        ylabel='layer',
+        limits=(0, most),
+        columns=3,
+        size=(3.2, 1.2 + 0.4 * max(map(len, rows.values()))),
+    )

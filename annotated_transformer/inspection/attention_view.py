@@ -18,54 +18,80 @@ from .attention_maps import AttentionMaps
 __all__ = ['packed_file', 'static_fallback', 'AttentionView', 'attention_view']
 
 # %% ../../nbs/34_inspection.attention_view.ipynb #packed-file
-def packed_file(name:str, # of a file beside this module
-               ) -> str: # its text
+def packed_file(
+    name: str,  # of a file beside this module
+) -> str:  # its text
     "A file that comes with the library."
     folder = files('annotated_transformer.inspection')
     return folder.joinpath(name).read_text(encoding='utf-8')
 
 # %% ../../nbs/34_inspection.attention_view.ipynb #still-picture
-def static_fallback(attended:AttentionMaps, # one example
-                   ): # a `plotting.Picture`
+def static_fallback(
+    attended: AttentionMaps,  # one example
+):  # a `plotting.Picture`
     "The mean over the heads of each part's last layer: the view for where no script runs."
-    from annotated_transformer import plotting
+    from annotated_transformer.figures import plotting
+
     means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}
-    rows, cols = ({part: [str(word)[:12] for word in words] for part,
-                   words in labels.items()}
-                  # cut, so that maps keep their room
-                  for labels in (attended.queries, attended.keys))
-    return plotting.heatmaps(means, rows, cols, limits=(0, 1), xlabel='to', ylabel='from',
-                             columns=3, size=(3.4, 3.2))
+    rows, cols = (
+        {part: [str(word)[:12] for word in words] for part, words in labels.items()}
+        # cut, so that maps keep their room
+        for labels in (attended.queries, attended.keys)
+    )
+    return plotting.heatmaps(
+        means,
+        rows,
+        cols,
+        limits=(0, 1),
+        xlabel='to',
+        ylabel='from',
+        columns=3,
+        size=(3.4, 3.2),
+    )
 
 # %% ../../nbs/34_inspection.attention_view.ipynb #attentionview
 @dataclass(frozen=True)
 class AttentionView:
     "An interactive view as a piece of HTML."
-    fragment: str = field(repr=False) # style, data, script, and a picture if none runs
 
-    def _repr_html_(self) -> str: return self.fragment
+    fragment: str = field(repr=False)  # style, data, script, and a picture if none runs
 
-    def save(self, path, # of the page to write
-             title:str='Attention', # of the page
-            ) -> Path:
+    def _repr_html_(self) -> str:
+        return self.fragment
+
+    def save(
+        self,
+        path,  # of the page to write
+        title: str = 'Attention',  # of the page
+    ) -> Path:
         "Write a page of its own that needs no other file."
-        page = ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
-                '<meta name="color-scheme" content="light dark">'
-                '<meta name="viewport" content="width=device-width, initial-scale=1">'
-                f'<title>{html.escape(title)}</title></head><body>'
-                f'{self.fragment}</body></html>\n')
+        page = (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="color-scheme" content="light dark">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<title>{html.escape(title)}</title></head><body>'
+            f'{self.fragment}</body></html>\n'
+        )
         Path(path).write_text(page, encoding='utf-8')
         return Path(path)
 
-def attention_view(attended:AttentionMaps, # one example
-                  ) -> AttentionView:
+
+def attention_view(
+    attended: AttentionMaps,  # one example
+) -> AttentionView:
     "An interactive view of all layers and heads."
-    parts = [dict(name=part, shape=list(maps.shape),
-                  queries=list(map(str, attended.queries[part])),
-                  keys=list(map(str, attended.keys[part])),
-                  weights=base64.b64encode(
-                      bytes((255*maps).round().int().flatten().tolist())).decode())
-             for part, maps in attended.weights.items()]
+    parts = [
+        dict(
+            name=part,
+            shape=list(maps.shape),
+            queries=list(map(str, attended.queries[part])),
+            keys=list(map(str, attended.keys[part])),
+            weights=base64.b64encode(
+                bytes((255 * maps).round().int().flatten().tolist())
+            ).decode(),
+        )
+        for part, maps in attended.weights.items()
+    ]
     # no tag can begin in a label
     data = json.dumps(parts, ensure_ascii=True).replace('<', '\\u003c')
     still = base64.b64encode(static_fallback(attended)._repr_png_()).decode()
@@ -75,4 +101,5 @@ def attention_view(attended:AttentionMaps, # one example
         '<img class="still" '
         'alt="Attention, the mean over heads in each part\'s last layer" '
         f'src="data:image/png;base64,{still}">'
-        f'<script>{{{packed_file("attention_view.js")}}}</script></div>')
+        f'<script>{{{packed_file("attention_view.js")}}}</script></div>'
+    )

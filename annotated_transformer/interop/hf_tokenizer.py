@@ -10,11 +10,18 @@ from pathlib import Path
 
 from ..checkpoint import load_model
 from ..config import argument_error
-from ..datasets.tokenizer import check_text, checked_ids, checked_texts
+from ..tokenizers.bpe import check_text, checked_ids, checked_texts
 from ..experiments.translation import Translator
-from ..folders import MANIFEST, check_files, settle
-from .huggingface import (
-    from_huggingface, hugging_face, model_folder)
+from annotated_transformer.utils.atomic_folders import (
+    MANIFEST,
+    check_files,
+    wait_for_folder,
+)
+from annotated_transformer.interop.huggingface import (
+    from_huggingface,
+    hugging_face,
+    model_folder,
+)
 from ..training import pick_device
 from ..transformer import Transformer
 
@@ -22,48 +29,74 @@ from ..transformer import Transformer
 __all__ = ['TOKENIZER_FILES', 'HuggingFaceTokenizer', 'load_translator']
 
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #hf-tokenizer-class
-TOKENIZER_FILES = ('tokenizer*', '*vocab*', 'merges.txt', '*.spm', '*.model', 'config.json',
-                   'special_tokens_map.json', 'added_tokens.json')
+TOKENIZER_FILES = (
+    'tokenizer*',
+    '*vocab*',
+    'merges.txt',
+    '*.spm',
+    '*.model',
+    'config.json',
+    'special_tokens_map.json',
+    'added_tokens.json',
+)
+
 
 class HuggingFaceTokenizer:
     "A tokenizer of Hugging Face's, with the methods of `Tokenizer`."
-    def __init__(self, theirs): # one of their tokenizers
+
+    def __init__(self, theirs):  # one of their tokenizers
         if not isinstance(theirs, hugging_face().PreTrainedTokenizerBase):
-            raise argument_error('theirs', type(theirs).__name__,
-                                 'a tokenizer of transformers')
+            raise argument_error(
+                'theirs', type(theirs).__name__, 'a tokenizer of transformers'
+            )
         self.theirs = theirs
 
     @classmethod
-    def load(cls, model, # folder of one of their models, or its name on the Hub
-             revision:str|None=None, # branch, tag or commit on the Hub
-            ) -> HuggingFaceTokenizer:
+    def load(
+        cls,
+        model,  # folder of one of their models, or its name on the Hub
+        revision: str | None = None,  # branch, tag or commit on the Hub
+    ) -> HuggingFaceTokenizer:
         "Read their files. Raises `ValueError` for a folder without a tokenizer."
         folder = model_folder(model, TOKENIZER_FILES, revision)
-        try: theirs = hugging_face().AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False)
-        except Exception as error: # they raise whatever they stumble over
+        try:
+            theirs = hugging_face().AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # they raise whatever they stumble over
             raise ValueError(f'{folder} holds no readable tokenizer: {error}') from error
         return cls(theirs)
 
-    def __len__(self) -> int: return len(self.theirs) # V, with special and added tokens
+    def __len__(self) -> int:
+        return len(self.theirs)  # V, with special and added tokens
 
-    def encode(self, text:str, # any
-              ) -> list: # of ids, without those that they put around a text
+    def encode(
+        self,
+        text: str,  # any
+    ) -> list:  # of ids, without those that they put around a text
         "The ids of a text."
         check_text('text', text)
         return self.encode_all([text])[0]
 
-    def encode_all(self, texts:list, # of str
-                   targets:bool=False, # texts of the language that is written
-                  ) -> list: # of lists of ids
+    def encode_all(
+        self,
+        texts: list,  # of str
+        targets: bool = False,  # texts of the language that is written
+    ) -> list:  # of lists of ids
         "The ids of many texts."
-        if not (texts := [*checked_texts(texts)]): return []
+        if not (texts := [*checked_texts(texts)]):
+            return []
         given = dict(text_target=texts) if targets else dict(text=texts)
-        return self.theirs(**given, add_special_tokens=False, # nor read from the text
-                           split_special_tokens=True)['input_ids']
+        return self.theirs(
+            **given,
+            add_special_tokens=False,  # nor read from the text
+            split_special_tokens=True,
+        )['input_ids']
 
-    def encode_pairs(self, pairs:Iterable, # of (source text, target text)
-                    ) -> list: # of (source ids, target ids)
+    def encode_pairs(
+        self,
+        pairs: Iterable,  # of (source text, target text)
+    ) -> list:  # of (source ids, target ids)
         "The ids of both sides, as batches are made from."
         pairs = [*pairs]
         for pair in pairs:
@@ -72,41 +105,54 @@ class HuggingFaceTokenizer:
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
         return [*zip(self.encode_all(sources), self.encode_all(targets, targets=True))]
 
-    def decode(self, ids, # list of int, or a tensor with one axis
-              ) -> str: # special tokens left out
+    def decode(
+        self,
+        ids,  # list of int, or a tensor with one axis
+    ) -> str:  # special tokens left out
         "The text of ids, such as a model writes."
         return self.theirs.decode(checked_ids(ids, len(self)), skip_special_tokens=True)
 
-    def words(self, ids, # list of int, or a tensor with one axis
-             ) -> list: # of texts, as labels of an axis
+    def words(
+        self,
+        ids,  # list of int, or a tensor with one axis
+    ) -> list:  # of texts, as labels of an axis
         "Their name of each token, with ▁ for a blank."
         names = self.theirs.convert_ids_to_tokens(checked_ids(ids, len(self)))
         return [name.replace('Ġ', '▁') for name in names]
 
-    def save(self, folder, # made if it is not there
-            ) -> Path: # the folder
+    def save(
+        self,
+        folder,  # made if it is not there
+    ) -> Path:  # the folder
         "Write their files, for `load`."
         self.theirs.save_pretrained(folder)
         return Path(folder)
 
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #load-translator
-def load_translator(folder, # of a translator, ours or theirs
-                    device:str='auto', # where: 'auto', 'cpu', 'cuda', 'mps'
-                   ) -> Translator: # with its own tokenizer
+def load_translator(
+    folder,  # of a translator, ours or theirs
+    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+) -> Translator:  # with its own tokenizer
     """Open a translator, whoever wrote it. Raises `FileNotFoundError` or `ValueError` that
     names what is missing or wrong."""
-    folder, device = settle(folder), pick_device(device)
-    names = 'tokenizer_config.json', 'source.spm' # one is in each folder of theirs
-    if not any((folder/name).is_file() for name in names):
+    folder, device = wait_for_folder(folder), pick_device(device)
+    names = 'tokenizer_config.json', 'source.spm'  # one is in each folder of theirs
+    if not any((folder / name).is_file() for name in names):
         return Translator.load(folder, device)
-    ours = (folder/MANIFEST).is_file()
-    if ours: check_files(folder) # those of the tokenizer, too
+    ours = (folder / MANIFEST).is_file()
+    if ours:
+        check_files(folder)  # those of the tokenizer, too
     tokenizer = HuggingFaceTokenizer.load(folder)
-    if ours: model = load_model(folder, Transformer, device)
-    else: model = from_huggingface(folder).to(device)
+    if ours:
+        model = load_model(folder, Transformer, device)
+    else:
+        model = from_huggingface(folder).to(device)
     if not isinstance(model, Transformer):
         raise argument_error('model', type(model).__name__, 'an encoder-decoder')
     if len(tokenizer) > model.config.vocab_size:
-        raise argument_error('tokenizer', f'{len(tokenizer)} tokens',
-                             f'{model.config.vocab_size} at the most, as the model has')
+        raise argument_error(
+            'tokenizer',
+            f'{len(tokenizer)} tokens',
+            f'{model.config.vocab_size} at the most, as the model has',
+        )
     return Translator(model, tokenizer)

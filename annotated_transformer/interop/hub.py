@@ -10,8 +10,14 @@ from pathlib import Path
 
 from torch import nn
 
-from ..checkpoint import (CONFIG, FORMAT, WEIGHTS, build_from,
-                                              load_model, read_config)
+from annotated_transformer.checkpoint import (
+    CONFIG,
+    FORMAT,
+    WEIGHTS,
+    build_from,
+    load_model,
+    read_config,
+)
 from ..config import argument_error
 from .huggingface import model_folder
 from ..transformer import Transformer
@@ -22,31 +28,39 @@ __all__ = ['HUB_FILES', 'read_options', 'from_pretrained']
 # %% ../../nbs/89_interop.hub.ipynb #from-pretrained
 HUB_FILES = (CONFIG, WEIGHTS, 'manifest.json', 'tokenizer.json', 'vocab.json')
 
-def read_options(folder:Path, # of a model
-                ) -> dict: # option -> value
+
+def read_options(
+    folder: Path,  # of a model
+) -> dict:  # option -> value
     "What `config.json` says. Raises `FileNotFoundError` or `ValueError`."
-    try: options = json.loads((folder/CONFIG).read_text(encoding='utf-8'))
+    try:
+        options = json.loads((folder / CONFIG).read_text(encoding='utf-8'))
     except ValueError as error:
-        raise ValueError(f'{folder/CONFIG} is not readable: {error}') from error
-    if isinstance(options, dict): return options
+        raise ValueError(f'{folder / CONFIG} is not readable: {error}') from error
+    if isinstance(options, dict):
+        return options
     raise argument_error(CONFIG, type(options).__name__, 'a JSON object of options')
 
-def from_pretrained(source, # a folder, or a name on the Hub such as 'someone/translator'
-                    model_class:type=Transformer, # what was saved
-                    revision:str|None=None, # branch, tag or commit on the Hub
-                    device='cpu', # where to put it
-                   ) -> nn.Module: # in evaluation mode
+
+def from_pretrained(
+    source,  # a folder, or a name on the Hub such as 'someone/translator'
+    model_class: type = Transformer,  # what was saved
+    revision: str | None = None,  # branch, tag or commit on the Hub
+    device='cpu',  # where to put it
+) -> nn.Module:  # in evaluation mode
     """Load a model that `save_model` or their `save_pretrained` wrote. Nothing of it is run
     as code. Raises `FileNotFoundError` or `ValueError` that names what is wrong."""
     folder = model_folder(source, HUB_FILES, revision)
     options = read_options(folder)
-    if 'model' in options: return load_model(folder, model_class, device) # `save_model`'s
+    if 'model' in options:
+        return load_model(folder, model_class, device)  # `save_model`'s
     from safetensors import SafetensorError
     from safetensors.torch import load_file
+
     options |= dict(model=getattr(model_class, '__name__', None), format=FORMAT)
     try:
         config = read_config(json.dumps(options), model_class)
-        model = build_from(config, model_class, load_file(folder/WEIGHTS))
+        model = build_from(config, model_class, load_file(folder / WEIGHTS))
     except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
     return model.to(device)

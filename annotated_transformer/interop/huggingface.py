@@ -13,49 +13,102 @@ from pathlib import Path
 
 from torch import nn
 
-from ..config import (
-    argument_error, check_choice, check_sizes, import_extra, uncompiled)
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_sizes,
+    import_extra,
+    unwrap_compiled,
+)
 from .llama import LLAMA_CONVERSIONS
 from annotated_transformer.interop.weight_map import (
-    ConversionSpec, bert_weight_map, export_weights, gpt2_weight_map, import_weights,
-    map_linear, marian_order, marian_weight_map, masked_lm_weight_map, require,
-    vit_weight_map, with_options)
-from ..models.bert import (BERT, BERTConfig, MaskedLanguageModel,
-                                               SentenceClassifier)
+    ConversionSpec,
+    bert_weight_map,
+    export_weights,
+    gpt2_weight_map,
+    import_weights,
+    map_linear,
+    interleaved_to_halves,
+    marian_weight_map,
+    masked_lm_weight_map,
+    require_hf_options,
+    vit_weight_map,
+    with_options,
+)
+from annotated_transformer.models.bert import (
+    BERT,
+    BERTConfig,
+    MaskedLanguageModel,
+    SentenceClassifier,
+)
 from ..models.gpt import GPT, GPTConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..positions import sinusoids
 from ..transformer import StackConfig, Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['HF_ACTIVATIONS', 'GPT2_NAMES', 'STACK_NAMES', 'BERT_NAMES', 'VIT_NAMES', 'MARIAN_NAMES', 'VIT_RENAMED', 'CONVERSIONS',
-           'MODEL_FILES', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'vit_config',
-           'begins_with_pad', 'marian_config', 'marian_options', 'bert_conversion', 'vit_options', 'marian_tied',
-           'marian_conversion', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder',
-           'with_originals', 'check_amount', 'from_huggingface', 'to_huggingface']
+__all__ = ['HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES',
+           'MARIAN_OPTION_NAMES', 'VIT_RENAMED', 'CONVERSIONS', 'MODEL_FILES', 'from_hf_options', 'to_hf_options',
+           'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options',
+           'bert_conversion', 'vit_options', 'marian_tied', 'marian_conversion', 'safetensors_files', 'read_tensors',
+           'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'check_amount', 'from_huggingface',
+           'to_huggingface']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #ours-of
-HF_ACTIVATIONS = {'relu': 'relu', 'gelu': 'gelu', 'gelu_new': 'gelu_tanh', # theirs -> ours
-                  'gelu_pytorch_tanh': 'gelu_tanh', 'silu': 'silu', 'swish': 'silu'}
+HF_ACTIVATIONS = {
+    'relu': 'relu',
+    'gelu': 'gelu',
+    'gelu_new': 'gelu_tanh',  # theirs -> ours
+    'gelu_pytorch_tanh': 'gelu_tanh',
+    'silu': 'silu',
+    'swish': 'silu',
+}
 
-GPT2_NAMES = dict(d_model='n_embd', d_ff='n_inner', n_heads='n_head', n_layers='n_layer',
-                  vocab_size='vocab_size', max_len='n_positions', dropout='resid_pdrop',
-                  norm_eps='layer_norm_epsilon', attention_dropout='attn_pdrop',
-                  activation='activation_function', pad_id='pad_token_id',
-                  bos_id='bos_token_id', eos_id='eos_token_id')
-STACK_NAMES = dict(d_model='hidden_size', d_ff='intermediate_size',
-                   n_heads='num_attention_heads', n_layers='num_hidden_layers',
-                   norm_eps='layer_norm_eps', dropout='hidden_dropout_prob',
-                   attention_dropout='attention_probs_dropout_prob',
-                   activation='hidden_act', n_classes='num_labels')
-BERT_NAMES = dict(STACK_NAMES, vocab_size='vocab_size', max_len='max_position_embeddings',
-                  n_segments='type_vocab_size', pad_id='pad_token_id')
-VIT_NAMES = dict(STACK_NAMES, height='image_size', patch_size='patch_size',
-                 n_channels='num_channels')
+GPT2_OPTION_NAMES = dict(
+    d_model='n_embd',
+    d_ff='n_inner',
+    n_heads='n_head',
+    n_layers='n_layer',
+    vocab_size='vocab_size',
+    max_len='n_positions',
+    dropout='resid_pdrop',
+    norm_eps='layer_norm_epsilon',
+    attention_dropout='attn_pdrop',
+    activation='activation_function',
+    pad_id='pad_token_id',
+    bos_id='bos_token_id',
+    eos_id='eos_token_id',
+)
+STACK_OPTION_NAMES = dict(
+    d_model='hidden_size',
+    d_ff='intermediate_size',
+    n_heads='num_attention_heads',
+    n_layers='num_hidden_layers',
+    norm_eps='layer_norm_eps',
+    dropout='hidden_dropout_prob',
+    attention_dropout='attention_probs_dropout_prob',
+    activation='hidden_act',
+    n_classes='num_labels',
+)
+BERT_OPTION_NAMES = dict(
+    STACK_OPTION_NAMES,
+    vocab_size='vocab_size',
+    max_len='max_position_embeddings',
+    n_segments='type_vocab_size',
+    pad_id='pad_token_id',
+)
+VIT_OPTION_NAMES = dict(
+    STACK_OPTION_NAMES,
+    height='image_size',
+    patch_size='patch_size',
+    n_channels='num_channels',
+)
 
-def from_hf_options(names:dict, # our option -> theirs
-                    theirs, # a configuration of Hugging Face
-                   ) -> dict: # our option -> value
+
+def from_hf_options(
+    names: dict,  # our option -> theirs
+    theirs,  # a configuration of Hugging Face
+) -> dict:  # our option -> value
     "What a configuration of theirs says, in our words."
     found = {ours: getattr(theirs, name, None) for ours, name in names.items()}
     for ours, value in found.items():
@@ -64,175 +117,267 @@ def from_hf_options(names:dict, # our option -> theirs
     check_choice('activation', found['activation'], HF_ACTIVATIONS)
     return {**found, 'activation': HF_ACTIVATIONS[found['activation']]}
 
-def to_hf_options(names:dict, # our option -> theirs
-                  ours:StackConfig, # a configuration of ours
-                 ) -> dict: # their option -> value
+
+def to_hf_options(
+    names: dict,  # our option -> theirs
+    ours: StackConfig,  # a configuration of ours
+) -> dict:  # their option -> value
     "What a configuration of ours says, in their words."
     found = {name: getattr(ours, own) for own, name in names.items()}
     their_name = next(n for n, own in HF_ACTIVATIONS.items() if own == ours.activation)
     return {**found, names['activation']: their_name}
 
 # %% ../../nbs/86_interop.huggingface.ipynb #need
-def gpt2_config(theirs, # a `GPT2Config`
-                **options, # of ours: dropout, or ids that it leaves open
-               ) -> GPTConfig: # an id that the vocabulary lacks is None
+def gpt2_config(
+    theirs,  # a `GPT2Config`
+    **options,  # of ours: dropout, or ids that it leaves open
+) -> GPTConfig:  # an id that the vocabulary lacks is None
     "Sizes and kinds of a GPT-2."
-    require(theirs, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False,
-            add_cross_attention=False, tie_word_embeddings=True,
-            embd_pdrop=theirs.resid_pdrop)
-    found = from_hf_options(GPT2_NAMES, theirs)
-    if found['d_ff'] is None: found['d_ff'] = 4*found['d_model']
+    require_hf_options(
+        theirs,
+        scale_attn_weights=True,
+        scale_attn_by_inverse_layer_idx=False,
+        add_cross_attention=False,
+        tie_word_embeddings=True,
+        embd_pdrop=theirs.resid_pdrop,
+    )
+    found = from_hf_options(GPT2_OPTION_NAMES, theirs)
+    if found['d_ff'] is None:
+        found['d_ff'] = 4 * found['d_model']
     check_sizes(vocab_size=found['vocab_size'])
     for name in ('pad_id', 'bos_id', 'eos_id'):
-        if not 0 <= (found[name] or 0) < found['vocab_size']: found[name] = None
+        if not 0 <= (found[name] or 0) < found['vocab_size']:
+            found[name] = None
     return with_options(GPTConfig, found, options)
 
-def bert_config(theirs, # a `BertConfig`; which ids are [CLS] and so on, it does not say
-                **options, # of ours: dropout, and those ids
-               ) -> BERTConfig:
-    "Sizes and kinds of a BERT."
-    require(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
-    return with_options(BERTConfig, from_hf_options(BERT_NAMES, theirs), options)
 
-def vit_config(theirs, # a `ViTConfig` of Hugging Face
-               **options, # of ours: dropout
-              ) -> ViTConfig:
+def bert_config(
+    theirs,  # a `BertConfig`; which ids are [CLS] and so on, it does not say
+    **options,  # of ours: dropout, and those ids
+) -> BERTConfig:
+    "Sizes and kinds of a BERT."
+    require_hf_options(
+        theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True
+    )
+    return with_options(BERTConfig, from_hf_options(BERT_OPTION_NAMES, theirs), options)
+
+
+def vit_config(
+    theirs,  # a `ViTConfig` of Hugging Face
+    **options,  # of ours: dropout
+) -> ViTConfig:
     "Sizes and kinds of a ViT."
-    require(theirs, qkv_bias=True)
-    found = from_hf_options(VIT_NAMES, theirs)
+    require_hf_options(theirs, qkv_bias=True)
+    found = from_hf_options(VIT_OPTION_NAMES, theirs)
     size = found.pop('height')
     height, width = (size, size) if isinstance(size, int) else size
     return with_options(ViTConfig, {**found, 'height': height, 'width': width}, options)
 
 # %% ../../nbs/86_interop.huggingface.ipynb #begins-with-pad
-MARIAN_NAMES = dict(d_model='d_model', d_ff='encoder_ffn_dim', vocab_size='vocab_size',
-                    n_heads='encoder_attention_heads', n_layers='encoder_layers',
-                    dropout='dropout', attention_dropout='attention_dropout',
-                    hidden_dropout='activation_dropout',
-                    activation='activation_function', max_len='max_position_embeddings',
-                    pad_id='pad_token_id', bos_id='decoder_start_token_id',
-                    eos_id='eos_token_id')
+MARIAN_OPTION_NAMES = dict(
+    d_model='d_model',
+    d_ff='encoder_ffn_dim',
+    vocab_size='vocab_size',
+    n_heads='encoder_attention_heads',
+    n_layers='encoder_layers',
+    dropout='dropout',
+    attention_dropout='attention_dropout',
+    hidden_dropout='activation_dropout',
+    activation='activation_function',
+    max_len='max_position_embeddings',
+    pad_id='pad_token_id',
+    bos_id='decoder_start_token_id',
+    eos_id='eos_token_id',
+)
 
-def begins_with_pad(theirs, # a `MarianConfig`
-                   ) -> bool: # whether our BOS is an extra id
+
+def begins_with_pad(
+    theirs,  # a `MarianConfig`
+) -> bool:  # whether our BOS is an extra id
     "Whether an answer begins with the id of PAD."
     return theirs.decoder_start_token_id == theirs.pad_token_id
 
-def marian_config(theirs, # a `MarianConfig`, or a `PegasusConfig`
-                  norm_order:str='post', # what this class of theirs always has
-                  **options, # of ours: dropout
-                 ) -> TransformerConfig:
+
+def marian_config(
+    theirs,  # a `MarianConfig`, or a `PegasusConfig`
+    norm_order: str = 'post',  # what this class of theirs always has
+    **options,  # of ours: dropout
+) -> TransformerConfig:
     """Sizes and kinds of a Marian. Raises `ValueError` for two vocabularies or uneven
     stacks."""
-    require(theirs, scale_embedding=True, share_encoder_decoder_embeddings=True,
-            tie_word_embeddings=True, decoder_layers=theirs.encoder_layers,
-            decoder_attention_heads=theirs.encoder_attention_heads,
-            decoder_ffn_dim=theirs.encoder_ffn_dim,
-            decoder_vocab_size=theirs.vocab_size)
-    found, extra = from_hf_options(MARIAN_NAMES, theirs), begins_with_pad(theirs)
+    require_hf_options(
+        theirs,
+        scale_embedding=True,
+        share_encoder_decoder_embeddings=True,
+        tie_word_embeddings=True,
+        decoder_layers=theirs.encoder_layers,
+        decoder_attention_heads=theirs.encoder_attention_heads,
+        decoder_ffn_dim=theirs.encoder_ffn_dim,
+        decoder_vocab_size=theirs.vocab_size,
+    )
+    found, extra = from_hf_options(MARIAN_OPTION_NAMES, theirs), begins_with_pad(theirs)
     for name in ('pad_id', 'bos_id', 'eos_id'):
-        if found[name] is None: raise argument_error(MARIAN_NAMES[name], None, 'an id')
+        if found[name] is None:
+            raise argument_error(MARIAN_OPTION_NAMES[name], None, 'an id')
     found['vocab_size'] += extra
-    if extra: found['bos_id'] = theirs.vocab_size
+    if extra:
+        found['bos_id'] = theirs.vocab_size
     found |= {'norm': norm_order, 'attention_bias': True, 'output_bias': True}
     return with_options(TransformerConfig, found, options)
 
-def marian_options(ours:TransformerConfig # to be told in their words
-                  ) -> dict: # options of a `MarianConfig`
+
+def marian_options(
+    ours: TransformerConfig,  # to be told in their words
+) -> dict:  # options of a `MarianConfig`
     "The same, the other way."
-    found = to_hf_options(MARIAN_NAMES, ours)
-    same = {f'decoder_{name}': found[f'encoder_{name}']
-            for name in ('ffn_dim', 'attention_heads', 'layers')}
-    return {**found, **same, 'scale_embedding': True, 'bos_token_id': ours.bos_id,
-            'forced_eos_token_id': None, 'decoder_vocab_size': ours.vocab_size}
+    found = to_hf_options(MARIAN_OPTION_NAMES, ours)
+    same = {
+        f'decoder_{name}': found[f'encoder_{name}']
+        for name in ('ffn_dim', 'attention_heads', 'layers')
+    }
+    return {
+        **found,
+        **same,
+        'scale_embedding': True,
+        'bos_token_id': ours.bos_id,
+        'forced_eos_token_id': None,
+        'decoder_vocab_size': ours.vocab_size,
+    }
 
 # %% ../../nbs/86_interop.huggingface.ipynb #family
-def bert_conversion(model_class:type, # ours
-                    matches:Callable, # our configuration -> list of `WeightMap`
-                    unused:str='', # besides tables that only count
-                    **others, # see `ConversionSpec`
-                   ) -> ConversionSpec:
+def bert_conversion(
+    model_class: type,  # ours
+    matches: Callable,  # our configuration -> list of `WeightMap`
+    unused: str = '',  # besides tables that only count
+    **others,  # see `ConversionSpec`
+) -> ConversionSpec:
     "What the three BERTs have in common."
     ids = 'cls_id', 'separator_id', 'mask_id', 'unknown_id'
     renamed = (r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias')
-    if model_class is BERT: renamed += ((r'^bert\.', ''),)
+    if model_class is BERT:
+        renamed += ((r'^bert\.', ''),)
     counts = r'embeddings\.(position_ids|token_type_ids)$'
-    return ConversionSpec(model_class, bert_config,
-                          lambda ours: to_hf_options(BERT_NAMES, ours),
-                          lambda ours, theirs: matches(ours), unmapped=ids,
-                          renamed=renamed, unused=unused + counts, **others)
+    return ConversionSpec(
+        model_class,
+        bert_config,
+        lambda ours: to_hf_options(BERT_OPTION_NAMES, ours),
+        lambda ours, theirs: matches(ours),
+        unmapped=ids,
+        renamed=renamed,
+        unused=unused + counts,
+        **others,
+    )
 
-VIT_RENAMED = ((r'\bencoder\.layer\.', 'layers.'), # in files -> in memory
-               (r'\battention\.attention\.(?:(q)uery|(k)ey|(v)alue)\.',
-                r'attention.\1\2\3_proj.'),
-               (r'\battention\.output\.dense\.', 'attention.o_proj.'),
-               (r'\bintermediate\.dense\.', 'mlp.fc1.'),
-               (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'))
 
-def vit_options(ours:ViTConfig # to be told in their words
-               ) -> dict: # options of their `ViTConfig`
+VIT_RENAMED = (
+    (r'\bencoder\.layer\.', 'layers.'),  # in files -> in memory
+    (r'\battention\.attention\.(?:(q)uery|(k)ey|(v)alue)\.', r'attention.\1\2\3_proj.'),
+    (r'\battention\.output\.dense\.', 'attention.o_proj.'),
+    (r'\bintermediate\.dense\.', 'mlp.fc1.'),
+    (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'),
+)
+
+
+def vit_options(
+    ours: ViTConfig,  # to be told in their words
+) -> dict:  # options of their `ViTConfig`
     "The same, the other way."
-    return {**to_hf_options(VIT_NAMES, ours), 'image_size': (ours.height, ours.width)}
+    return {
+        **to_hf_options(VIT_OPTION_NAMES, ours),
+        'image_size': (ours.height, ours.width),
+    }
 
-def marian_tied(ours:TransformerConfig # whose positions are sinusoids
-               ) -> dict: # see `import_weights`
+
+def marian_tied(
+    ours: TransformerConfig,  # whose positions are sinusoids
+) -> dict:  # see `import_weights`
     "The tied embeddings, and the tables of positions, which are computed."
-    table = sinusoids(ours.max_len, ours.d_model)[:, marian_order(ours.d_model).argsort()]
+    table = sinusoids(ours.max_len, ours.d_model)[
+        :, interleaved_to_halves(ours.d_model).argsort()
+    ]
     shared, sides = 'model.shared.weight', ('encoder', 'decoder')
-    return {'lm_head.weight': shared,
-            **{f'model.{side}.embed_tokens.weight': shared for side in sides},
-            'final_logits_bias': None,
-            **{f'model.{side}.embed_positions.weight': table for side in sides}}
+    return {
+        'lm_head.weight': shared,
+        **{f'model.{side}.embed_tokens.weight': shared for side in sides},
+        'final_logits_bias': None,
+        **{f'model.{side}.embed_positions.weight': table for side in sides},
+    }
 
-def marian_conversion(norm_order:str # of the class
-                     ) -> ConversionSpec:
+
+def marian_conversion(
+    norm_order: str,  # of the class
+) -> ConversionSpec:
     "What Marian and Pegasus have in common."
     return ConversionSpec(
-        Transformer, lambda theirs, **options: marian_config(theirs, norm_order, **options),
+        Transformer,
+        lambda theirs, **options: marian_config(theirs, norm_order, **options),
         marian_options,
         lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
-        marian_tied, unmapped=('output_bias',), fits=lambda ours: ours.norm == norm_order)
+        marian_tied,
+        unmapped=('output_bias',),
+        fits=lambda ours: ours.norm == norm_order,
+    )
 
 # %% ../../nbs/86_interop.huggingface.ipynb #families-code
-CONVERSIONS = { # class of theirs -> how it corresponds to ours
+CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'GPT2LMHeadModel': ConversionSpec(
-        GPT, gpt2_config,
-        lambda ours: {**to_hf_options(GPT2_NAMES, ours), 'embd_pdrop': ours.dropout},
+        GPT,
+        gpt2_config,
+        lambda ours: {**to_hf_options(GPT2_OPTION_NAMES, ours), 'embd_pdrop': ours.dropout},
         lambda ours, theirs: gpt2_weight_map(ours),
         lambda ours: {'lm_head.weight': 'transformer.wte.weight'},
         renamed=((r'^(?=(wte|wpe|h|ln_f)\.)', 'transformer.'),),
-        unused=r'\.attn\.(masked_)?bias$'), # the causal mask
+        unused=r'\.attn\.(masked_)?bias$',
+    ),  # the causal mask
     'BertModel': bert_conversion(
-        BERT, lambda ours: [*bert_weight_map(ours), *map_linear('pooler', 'pooler.dense')]),
+        BERT, lambda ours: [*bert_weight_map(ours), *map_linear('pooler', 'pooler.dense')]
+    ),
     'BertForMaskedLM': bert_conversion(
-        MaskedLanguageModel, masked_lm_weight_map, unmatched=('bert.pooler',),
-        unused=r'^bert\.pooler\.|^cls\.seq_relationship\.|', # of the other task
+        MaskedLanguageModel,
+        masked_lm_weight_map,
+        unmatched=('bert.pooler',),
+        unused=r'^bert\.pooler\.|^cls\.seq_relationship\.|',  # of the other task
         tied=lambda ours: {
             'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
-            'cls.predictions.decoder.bias': 'cls.predictions.bias'}),
+            'cls.predictions.decoder.bias': 'cls.predictions.bias',
+        },
+    ),
     'BertForSequenceClassification': bert_conversion(
-        SentenceClassifier, lambda ours: [*bert_weight_map(ours, 'bert.'),
-                                          *map_linear('output', 'classifier'),
-                                          *map_linear('bert.pooler', 'bert.pooler.dense')]),
+        SentenceClassifier,
+        lambda ours: [
+            *bert_weight_map(ours, 'bert.'),
+            *map_linear('output', 'classifier'),
+            *map_linear('bert.pooler', 'bert.pooler.dense'),
+        ],
+    ),
     'ViTModel': ConversionSpec(
-        ViT, vit_config, vit_options, lambda ours, theirs: vit_weight_map(ours, ''),
+        ViT,
+        vit_config,
+        vit_options,
+        lambda ours, theirs: vit_weight_map(ours, ''),
         init_kwargs=(('add_pooling_layer', False),),
-        renamed=((r'^vit\.', ''), *VIT_RENAMED)),
+        renamed=((r'^vit\.', ''), *VIT_RENAMED),
+    ),
     'ViTForImageClassification': ConversionSpec(
-        ImageClassifier, vit_config, vit_options,
+        ImageClassifier,
+        vit_config,
+        vit_options,
         lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')],
-        renamed=VIT_RENAMED),
+        renamed=VIT_RENAMED,
+    ),
     'MarianMTModel': marian_conversion('post'),
     'PegasusForConditionalGeneration': marian_conversion('pre'),
-    **LLAMA_CONVERSIONS, # chapter 85
+    **LLAMA_CONVERSIONS,  # chapter 85
 }
 
 # %% ../../nbs/86_interop.huggingface.ipynb #hugging-face
-def safetensors_files(folder:Path, # of one of their models
-                     ) -> list: # of paths: one file, or all shards
+def safetensors_files(
+    folder: Path,  # of one of their models
+) -> list:  # of paths: one file, or all shards
     "The files with the tensors. Raises `ValueError` where there are none of plain numbers."
-    whole, index = folder/'model.safetensors', folder/'model.safetensors.index.json'
-    if whole.is_file(): return [whole]
+    whole, index = folder / 'model.safetensors', folder / 'model.safetensors.index.json'
+    if whole.is_file():
+        return [whole]
     if not index.is_file():
         pickled = ', '.join(sorted(file.name for file in folder.glob('*.bin')))
         why = f'; {pickled} can hold code, and is never read' if pickled else ''
@@ -241,76 +386,99 @@ def safetensors_files(folder:Path, # of one of their models
     for name in names:
         if Path(name).name != name or not name.endswith('.safetensors'):
             raise argument_error('weight_map', name, 'the name of a safetensors file')
-    return [folder/name for name in sorted(names)]
+    return [folder / name for name in sorted(names)]
 
-def read_tensors(folder:Path, # of one of their models
-                 spec:ConversionSpec, # old names, and what nothing reads
-                ) -> dict: # name that the model has in memory -> tensor
+
+def read_tensors(
+    folder: Path,  # of one of their models
+    spec: ConversionSpec,  # old names, and what nothing reads
+) -> dict:  # name that the model has in memory -> tensor
     "All tensors of a folder. Raises `ValueError` for two with the same name."
     from safetensors.torch import load_file
+
     weights = {}
     for file in safetensors_files(folder):
         for old, tensor in load_file(file).items():
             name = old
-            for pattern, new in spec.renamed: name = re.sub(pattern, new, name)
-            if re.search(spec.unused, name): continue
-            if name in weights: raise argument_error('tensors', old, f'only one {name}')
+            for pattern, new in spec.renamed:
+                name = re.sub(pattern, new, name)
+            if re.search(spec.unused, name):
+                continue
+            if name in weights:
+                raise argument_error('tensors', old, f'only one {name}')
             weights[name] = tensor
     return weights
 
 # %% ../../nbs/86_interop.huggingface.ipynb #read-folder
-def hugging_face(): # the package
+def hugging_face():  # the package
     "Their library, or an `ImportError`."
-    return import_extra('transformers',
-                        'models and tokenizers of Hugging Face are read with', 'hub')
+    return import_extra(
+        'transformers', 'models and tokenizers of Hugging Face are read with', 'hub'
+    )
 
-def read_hf_folder(folder:Path, # of one of their models
-                  ) -> tuple: # name of the class, configuration of theirs, name -> tensor
+
+def read_hf_folder(
+    folder: Path,  # of one of their models
+) -> tuple:  # name of the class, configuration of theirs, name -> tensor
     "What a folder holds. Raises `ValueError` for whatever cannot be read."
     transformers = hugging_face()
     try:
-        options = json.loads((folder/'config.json').read_text(encoding='utf-8'))
+        options = json.loads((folder / 'config.json').read_text(encoding='utf-8'))
         name, *_ = options.get('architectures') or ['nothing']
         check_choice('architecture', name, CONVERSIONS)
         config_class = getattr(transformers, name).config_class
-        for option, wanted in {'model_type': config_class.model_type, 'num_labels': None,
-                               'quantization_config': None, # id2label has the classes
-                               'transformers_weights': None}.items():
+        for option, wanted in {
+            'model_type': config_class.model_type,
+            'num_labels': None,
+            'quantization_config': None,  # id2label has the classes
+            'transformers_weights': None,
+        }.items():
             if options.get(option, wanted) != wanted:
                 raise argument_error(option, options[option], repr(wanted))
-        if (folder/'adapter_config.json').exists():
+        if (folder / 'adapter_config.json').exists():
             raise argument_error('model', 'an adapter', 'the whole model')
         weights = read_tensors(folder, CONVERSIONS[name])
         return name, config_class.from_dict(options), weights
-    except Exception as error: # their classes raise whatever they stumble over
+    except Exception as error:  # their classes raise whatever they stumble over
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
-MODEL_FILES = ('config.json', 'adapter_config.json', 'model.safetensors*',
-               'model-*-of-*.safetensors')
 
-def model_folder(model, # a folder, or a name such as 'openai-community/gpt2'
-                 files:Iterable=MODEL_FILES, # patterns of what is fetched
-                 revision:str|None=None, # branch, tag or commit on the Hub
-                ) -> Path:
+MODEL_FILES = (
+    'config.json',
+    'adapter_config.json',
+    'model.safetensors*',
+    'model-*-of-*.safetensors',
+)
+
+
+def model_folder(
+    model,  # a folder, or a name such as 'openai-community/gpt2'
+    files: Iterable = MODEL_FILES,  # patterns of what is fetched
+    revision: str | None = None,  # branch, tag or commit on the Hub
+) -> Path:
     "The folder, or the one that the Hub's files were fetched to."
     expected = 'a model, its folder, or its name on the Hub'
     if not isinstance(model, (str, os.PathLike)):
         raise argument_error('model', model, expected)
     if os.path.isdir(model):
-        if revision is None: return Path(model)
+        if revision is None:
+            return Path(model)
         raise argument_error('revision', revision, 'None: a folder has no revisions')
     if not isinstance(model, str) or not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', model):
         raise argument_error('model', str(model), f'{expected}; there is no such folder')
     hugging_face()
     from huggingface_hub import snapshot_download
-    try: return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
+
+    try:
+        return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
     except (OSError, ValueError) as error:
         raise argument_error('model', model, f'{expected}: {error}') from error
 
 # %% ../../nbs/86_interop.huggingface.ipynb #from-huggingface
-def with_originals(weights:dict, # theirs, name -> tensor
-                   tied:dict, # see `import_weights`
-                  ) -> dict: # the same; of a tied pair at least the one that is repeated
+def with_originals(
+    weights: dict,  # theirs, name -> tensor
+    tied: dict,  # see `import_weights`
+) -> dict:  # the same; of a tied pair at least the one that is repeated
     "Fill in originals of which there is only a repetition."
     found = dict(weights)
     for name, original in tied.items():
@@ -318,49 +486,66 @@ def with_originals(weights:dict, # theirs, name -> tensor
             found.setdefault(original, found[name])
     return found
 
-def check_amount(config:StackConfig, # of ours
-                 n_weights:int, # numbers in all tensors
-                 tables:tuple, # options that say how many rows a table has
-                ):
+
+def check_amount(
+    config: StackConfig,  # of ours
+    n_weights: int,  # numbers in all tensors
+    tables: tuple,  # options that say how many rows a table has
+):
     "Raise `ValueError` for a size that these weights cannot have, before it is built."
     c, rows = config, sum(getattr(config, name, 0) for name in tables)
     if hasattr(c, 'patch_size'):
-        rows += c.n_channels*c.patch_size**2 + c.height*c.width//c.patch_size**2
-    least = c.n_layers*(4*c.d_model**2 + 2*c.d_model*c.d_ff) + rows*c.d_model
-    if least > 2*n_weights + 2**26: # what is a little too large is listed by name later
-        raise argument_error('configuration', f'at least {least:,} weights',
-                             f'the {n_weights:,} numbers of its tensors')
+        rows += c.n_channels * c.patch_size**2 + c.height * c.width // c.patch_size**2
+    least = c.n_layers * (4 * c.d_model**2 + 2 * c.d_model * c.d_ff) + rows * c.d_model
+    if least > 2 * n_weights + 2**26:  # what is a little too large is listed by name later
+        raise argument_error(
+            'configuration',
+            f'at least {least:,} weights',
+            f'the {n_weights:,} numbers of its tensors',
+        )
+
 
 def from_huggingface(
-    model, # of theirs; or its folder; or its name on the Hub
-    revision:str|None=None, # branch, tag or commit on the Hub
-    **options, # of our configuration: dropout, or an id that theirs does not say
-) -> nn.Module: # ours, in evaluation mode
+    model,  # of theirs; or its folder; or its name on the Hub
+    revision: str | None = None,  # branch, tag or commit on the Hub
+    **options,  # of our configuration: dropout, or an id that theirs does not say
+) -> nn.Module:  # ours, in evaluation mode
     """Their model as ours. Raises `ValueError` for other classes, for what cannot be read,
     and for weights that are missing, left over or of another shape."""
-    model = uncompiled(model)
+    model = unwrap_compiled(model)
     if isinstance(model, nn.Module):
-        if revision is not None: raise argument_error('revision', revision, 'None, here')
+        if revision is not None:
+            raise argument_error('revision', revision, 'None, here')
         name = type(model).__name__
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
         weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-    else: name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
+    else:
+        name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
     spec = CONVERSIONS[name]
     config = spec.config(theirs, **options)
     n_weights = sum(tensor.numel() for tensor in weights.values())
     check_amount(config, n_weights, spec.tables)
     tied = spec.tied(config)
-    return import_weights(spec.model_class(config), spec.matches(config, theirs),
-                          with_originals(weights, tied), tied, spec.unmatched)
+    return import_weights(
+        spec.model_class(config),
+        spec.matches(config, theirs),
+        with_originals(weights, tied),
+        tied,
+        spec.unmatched,
+    )
 
 # %% ../../nbs/86_interop.huggingface.ipynb #to-huggingface
-def to_huggingface(model:nn.Module, # one of ours
-                  ) -> nn.Module: # theirs, in evaluation mode
+def to_huggingface(
+    model: nn.Module,  # one of ours
+) -> nn.Module:  # theirs, in evaluation mode
     "Our model as theirs. Raises `ValueError` for what they do not have."
-    model = uncompiled(model)
-    names = [name for name, spec in CONVERSIONS.items()
-             if type(model) is spec.model_class and spec.fits(model.config)]
+    model = unwrap_compiled(model)
+    names = [
+        name
+        for name, spec in CONVERSIONS.items()
+        if type(model) is spec.model_class and spec.fits(model.config)
+    ]
     if not names:
         ours = dict.fromkeys(spec.model_class.__name__ for spec in CONVERSIONS.values())
         raise argument_error('model', type(model).__name__, ' or '.join(ours))
@@ -372,6 +557,10 @@ def to_huggingface(model:nn.Module, # one of ours
     for option, value in given.items():
         if option not in spec.unmapped and value != back[option]:
             raise argument_error(option, value, f'{back[option]!r}, as {name} has it')
-    return export_weights(model, spec.matches(model.config, said),
-                          theirs(said, **dict(spec.init_kwargs)), spec.tied(model.config),
-                          spec.unmatched)
+    return export_weights(
+        model,
+        spec.matches(model.config, said),
+        theirs(said, **dict(spec.init_kwargs)),
+        spec.tied(model.config),
+        spec.unmatched,
+    )

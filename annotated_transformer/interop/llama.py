@@ -11,127 +11,198 @@ import torch
 from torch import Tensor
 
 from ..config import argument_error
-from .weight_map import (
-    ConversionSpec, WeightMap, marian_order, permute_axis, require, with_options)
+from annotated_transformer.interop.weight_map import (
+    ConversionSpec,
+    WeightMap,
+    interleaved_to_halves,
+    permute_axis,
+    require_hf_options,
+    with_options,
+)
 from ..models.llama import Llama, LlamaConfig
 from ..multi_head_attention import head_sizes
 
 # %% auto #0
-__all__ = ['LLAMA_LAYER', 'LLAMA_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor',
+__all__ = ['LLAMA_LAYER', 'LLAMA_OPTION_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor',
            'llama_config', 'llama_options', 'llama_conversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
-def llama_rows(config:LlamaConfig, # heads and their width
-              ) -> Tensor: # for each row of our packed matrix, the number of theirs
+def llama_rows(
+    config: LlamaConfig,  # heads and their width
+) -> Tensor:  # for each row of our packed matrix, the number of theirs
     "Queries and keys with pairs side by side, head by head; values as they are."
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    n_rotated, order = config.n_heads + config.n_kv_heads, marian_order(d_k)
-    rotated = (torch.arange(n_rotated)[:, None]*d_k + order).flatten()
-    values = n_rotated*d_k + torch.arange(config.n_kv_heads*d_k)
+    n_rotated, order = config.n_heads + config.n_kv_heads, interleaved_to_halves(d_k)
+    rotated = (torch.arange(n_rotated)[:, None] * d_k + order).flatten()
+    values = n_rotated * d_k + torch.arange(config.n_kv_heads * d_k)
     return torch.cat([rotated, values])
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-weight-map
-def llama_weight_map(config:LlamaConfig, # sizes
-                    ) -> list: # of `WeightMap`
+def llama_weight_map(
+    config: LlamaConfig,  # sizes
+) -> list:  # of `WeightMap`
     "All parameters of a `Llama`, as their Llama, Mistral, Qwen2 and Qwen3 have them."
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    sizes = (config.n_heads*d_k, config.n_kv_heads*d_k, config.n_kv_heads*d_k)
+    sizes = (config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k)
+
     def weight(ours, theirs, **change):
         return WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change)
-    found = [weight('embed.embedding', 'model.embed_tokens'),
-             weight('blocks.final_norm', 'model.norm')]
-    if not config.tie_weights: found.append(weight('lm_head', 'lm_head'))
+
+    found = [
+        weight('embed.embedding', 'model.embed_tokens'),
+        weight('blocks.final_norm', 'model.norm'),
+    ]
+    if not config.tie_weights:
+        found.append(weight('lm_head', 'lm_head'))
     for i in range(config.n_layers):
         ours, theirs = f'blocks.layers.{i}', f'model.layers.{i}'
         for part in ('weight', 'bias') if config.qkv_bias else ('weight',):
             three = tuple(f'{theirs}.self_attn.{x}_proj.{part}' for x in 'qkv')
-            found.append(WeightMap(f'{ours}.self_attention.qkv_proj.{part}', three,
-                                   sizes=sizes, **permute_axis(0, llama_rows(config))))
-        for a, b in LLAMA_LAYER: found.append(weight(f'{ours}.{a}', f'{theirs}.{b}'))
+            found.append(
+                WeightMap(
+                    f'{ours}.self_attention.qkv_proj.{part}',
+                    three,
+                    sizes=sizes,
+                    **permute_axis(0, llama_rows(config)),
+                )
+            )
+        for a, b in LLAMA_LAYER:
+            found.append(weight(f'{ours}.{a}', f'{theirs}.{b}'))
         for x in ('query', 'key') if config.qk_norm else ():
-            found.append(weight(f'{ours}.self_attention.{x}_norm',
-                                f'{theirs}.self_attn.{x[0]}_norm',
-                                **permute_axis(0, marian_order(d_k))))
+            found.append(
+                weight(
+                    f'{ours}.self_attention.{x}_norm',
+                    f'{theirs}.self_attn.{x[0]}_norm',
+                    **permute_axis(0, interleaved_to_halves(d_k)),
+                )
+            )
     return found
 
-LLAMA_LAYER = (('attention_norm', 'input_layernorm'), # ours, theirs
-               ('feed_forward_norm', 'post_attention_layernorm'),
-               ('self_attention.out_proj', 'self_attn.o_proj'),
-               *((f'feed_forward.{x}_proj', f'mlp.{x}_proj')
-                 for x in ('gate', 'up', 'down')))
+
+LLAMA_LAYER = (
+    ('attention_norm', 'input_layernorm'),  # ours, theirs
+    ('feed_forward_norm', 'post_attention_layernorm'),
+    ('self_attention.out_proj', 'self_attn.o_proj'),
+    *((f'feed_forward.{x}_proj', f'mlp.{x}_proj') for x in ('gate', 'up', 'down')),
+)
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-config
-LLAMA_NAMES = dict(vocab_size='vocab_size', d_model='hidden_size',
-                   d_ff='intermediate_size', n_heads='num_attention_heads',
-                   n_kv_heads='num_key_value_heads', n_layers='num_hidden_layers',
-                   window='sliding_window',
-                   max_len='max_position_embeddings', norm_eps='rms_norm_eps',
-                   tie_weights='tie_word_embeddings', pad_id='pad_token_id',
-                   bos_id='bos_token_id', eos_id='eos_token_id')
-STRETCHED = dict(low_freq_factor=1.0, high_freq_factor=4.0, # in all models of Llama 3.1
-                 original_max_position_embeddings=8192)
+LLAMA_OPTION_NAMES = dict(
+    vocab_size='vocab_size',
+    d_model='hidden_size',
+    d_ff='intermediate_size',
+    n_heads='num_attention_heads',
+    n_kv_heads='num_key_value_heads',
+    n_layers='num_hidden_layers',
+    window='sliding_window',
+    max_len='max_position_embeddings',
+    norm_eps='rms_norm_eps',
+    tie_weights='tie_word_embeddings',
+    pad_id='pad_token_id',
+    bos_id='bos_token_id',
+    eos_id='eos_token_id',
+)
+STRETCHED = dict(
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,  # in all models of Llama 3.1
+    original_max_position_embeddings=8192,
+)
 
-def rope_factor(rope:dict, # the `rope_parameters` of a configuration of theirs
-               ) -> float: # ours
+
+def rope_factor(
+    rope: dict,  # the `rope_parameters` of a configuration of theirs
+) -> float:  # ours
     "How positions are stretched. Raises `ValueError` for a way that ours does not know."
     kind = rope.get('rope_type', 'default')
     if kind not in ('default', 'llama3'):
         raise argument_error('rope_type', kind, "'default' or 'llama3'")
-    if kind == 'default': return 1.0
+    if kind == 'default':
+        return 1.0
     for name, value in STRETCHED.items():
-        if rope.get(name) != value: raise argument_error(name, rope.get(name), repr(value))
+        if rope.get(name) != value:
+            raise argument_error(name, rope.get(name), repr(value))
     return rope['factor']
 
-def llama_config(theirs, # a configuration of a Llama, Mistral, Qwen2 or Qwen3
-                 switches:dict, # our option -> what this class of theirs always has
-                 **options, # of ours: ids that it leaves open
-                ) -> LlamaConfig:
+
+def llama_config(
+    theirs,  # a configuration of a Llama, Mistral, Qwen2 or Qwen3
+    switches: dict,  # our option -> what this class of theirs always has
+    **options,  # of ours: ids that it leaves open
+) -> LlamaConfig:
     "Sizes and kinds of a Llama. Raises `ValueError` for what ours cannot be."
-    require(theirs, hidden_act='silu', mlp_bias=False, attention_bias=False,
-            attention_dropout=0.0)
-    found = {ours: getattr(theirs, name, None) for ours, name in LLAMA_NAMES.items()}
+    require_hf_options(
+        theirs,
+        hidden_act='silu',
+        mlp_bias=False,
+        attention_bias=False,
+        attention_dropout=0.0,
+    )
+    found = {ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()}
     for name in ('pad_id', 'bos_id', 'eos_id'):
         if isinstance(found[name], list) and options.get(name) in found[name]:
-            found[name] = options[name] # one of several ends
+            found[name] = options[name]  # one of several ends
         elif not isinstance(found[name], (int, type(None))):
-            raise argument_error(LLAMA_NAMES[name], found[name],
-                                 f'one id; say which by {name}=')
+            raise argument_error(
+                LLAMA_OPTION_NAMES[name], found[name], f'one id; say which by {name}='
+            )
     kinds = {*(getattr(theirs, 'layer_types', None) or ['sliding_attention'])}
     if found['window'] and kinds != {'sliding_attention'}:
         raise argument_error('layer_types', sorted(kinds), 'a window in all layers or none')
     d_k, rope = getattr(theirs, 'head_dim', None), theirs.rope_parameters
-    found['d_k'] = None if d_k == found['d_model']//found['n_heads'] else d_k
-    return with_options(LlamaConfig, {**found, **switches, 'rope_factor': rope_factor(rope),
-                                      'rope_base': float(rope['rope_theta'])}, options)
+    found['d_k'] = None if d_k == found['d_model'] // found['n_heads'] else d_k
+    return with_options(
+        LlamaConfig,
+        {
+            **found,
+            **switches,
+            'rope_factor': rope_factor(rope),
+            'rope_base': float(rope['rope_theta']),
+        },
+        options,
+    )
 
-def llama_options(ours:LlamaConfig # to be told in their words
-                 ) -> dict: # options of a configuration of theirs
+
+def llama_options(
+    ours: LlamaConfig,  # to be told in their words
+) -> dict:  # options of a configuration of theirs
     "The same, the other way."
-    found = {name: getattr(ours, own) for own, name in LLAMA_NAMES.items()}
+    found = {name: getattr(ours, own) for own, name in LLAMA_OPTION_NAMES.items()}
     rope = dict(rope_type='default', rope_theta=ours.rope_base)
     if ours.rope_factor != 1:
         rope |= dict(STRETCHED, rope_type='llama3', factor=ours.rope_factor)
-    d_k = ours.d_k or ours.d_model//ours.n_heads
+    d_k = ours.d_k or ours.d_model // ours.n_heads
     return {**found, 'head_dim': d_k, 'rope_parameters': rope}
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-conversions
-def llama_conversion(fits=lambda ours: False, # whether a configuration goes to this class
-                     **switches, # our option -> what this class always has
-                    ) -> ConversionSpec:
+def llama_conversion(
+    fits=lambda ours: False,  # whether a configuration goes to this class
+    **switches,  # our option -> what this class always has
+) -> ConversionSpec:
     "What the four classes have in common."
+
     def tied(ours):
         return {'lm_head.weight': 'model.embed_tokens.weight'} if ours.tie_weights else {}
-    return ConversionSpec(
-        Llama, partial(llama_config, switches=switches), llama_options,
-        lambda ours, theirs: llama_weight_map(ours), tied, unmapped=('d_k',),
-        unused=r'\.rotary_emb\.inv_freq$', fits=fits, # tables of older files
-        tables=('vocab_size',)) # positions are computed
 
-LLAMA_CONVERSIONS = { # class of theirs -> how it corresponds to ours
+    return ConversionSpec(
+        Llama,
+        partial(llama_config, switches=switches),
+        llama_options,
+        lambda ours, theirs: llama_weight_map(ours),
+        tied,
+        unmapped=('d_k',),
+        unused=r'\.rotary_emb\.inv_freq$',
+        fits=fits,  # tables of older files
+        tables=('vocab_size',),
+    )  # positions are computed
+
+
+LLAMA_CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'LlamaForCausalLM': llama_conversion(
-        lambda ours: not (ours.qkv_bias or ours.qk_norm or ours.window), window=None),
-    'MistralForCausalLM': llama_conversion( # the same, perhaps with a window
-        lambda ours: ours.window and not (ours.qkv_bias or ours.qk_norm)),
+        lambda ours: not (ours.qkv_bias or ours.qk_norm or ours.window), window=None
+    ),
+    'MistralForCausalLM': llama_conversion(  # the same, perhaps with a window
+        lambda ours: ours.window and not (ours.qkv_bias or ours.qk_norm)
+    ),
     'Qwen2ForCausalLM': llama_conversion(lambda ours: ours.qkv_bias, qkv_bias=True),
     'Qwen3ForCausalLM': llama_conversion(lambda ours: ours.qk_norm, qk_norm=True),
 }

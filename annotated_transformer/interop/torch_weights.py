@@ -7,67 +7,99 @@ from __future__ import annotations
 
 from torch import nn
 
-from ..config import argument_error, uncompiled
-from .weight_map import (WeightMap, export_weights,
-                                                      import_weights, map_linear, map_norm)
+from ..config import argument_error, unwrap_compiled
+from annotated_transformer.interop.weight_map import (
+    WeightMap,
+    export_weights,
+    import_weights,
+    map_linear,
+    map_norm,
+)
 from ..layers import ACTIVATIONS, LayerNorm
-from ..transformer import (StackConfig, Transformer, build_decoder,
-                                               build_encoder)
+from annotated_transformer.transformer import (
+    StackConfig,
+    Transformer,
+    build_decoder,
+    build_encoder,
+)
 
 # %% auto #0
 __all__ = ['STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS', 'torch_weight_map', 'check_class',
            'layer_options', 'stack_config', 'from_torch', 'to_torch']
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #torch-matches
-def torch_weight_map(config:StackConfig, # sizes
-                     side:str, # 'encoder' or 'decoder'
-                    ) -> list: # of `WeightMap`
+def torch_weight_map(
+    config: StackConfig,  # sizes
+    side: str,  # 'encoder' or 'decoder'
+) -> list:  # of `WeightMap`
     "All parameters of one stack, as `nn.Transformer` has them, but the closing norm."
     attentions, found = {'self_attention': 'self_attn'}, []
-    if side == 'decoder': attentions['cross_attention'] = 'multihead_attn'
+    if side == 'decoder':
+        attentions['cross_attention'] = 'multihead_attn'
     for i in range(config.n_layers):
         layer = f'{side}.layers.{i}'
         for a, b in attentions.items():
-            found += [WeightMap(f'{layer}.{a}.qkv_proj.{part}',
-                                (f'{layer}.{b}.in_proj_{part}',))
-                      for part in ('weight', 'bias')]
+            found += [
+                WeightMap(f'{layer}.{a}.qkv_proj.{part}', (f'{layer}.{b}.in_proj_{part}',))
+                for part in ('weight', 'bias')
+            ]
             found += map_linear(f'{layer}.{a}.out_proj', f'{layer}.{b}.out_proj')
         for a, b in (('linear1', 'linear1'), ('linear2', 'linear2')):
             found += map_linear(f'{layer}.feed_forward.{a}', f'{layer}.{b}')
         for n in range(len(attentions) + 1):
-            found += map_norm(f'{layer}.residuals.{n}.norm', f'{layer}.norm{n+1}')
+            found += map_norm(f'{layer}.residuals.{n}.norm', f'{layer}.norm{n + 1}')
     return found
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #from-torch
-STACK_CLASSES = {'encoder': (nn.TransformerEncoder, nn.TransformerEncoderLayer),
-         'decoder': (nn.TransformerDecoder, nn.TransformerDecoderLayer)}
-PART_CLASSES = { # name without its number -> class
-    'linear': nn.Linear, 'norm': nn.LayerNorm, 'dropout': nn.Dropout,
-    'self_attn': nn.MultiheadAttention, 'multihead_attn': nn.MultiheadAttention}
-ATTENTION_OPTIONS = (('n_heads', 'num_heads'), ('attention_dropout', 'dropout'),
-                     ('batch_first', 'batch_first'), ('add_zero_attn', 'add_zero_attn'))
-PART_OPTIONS = { # name, or name without its number -> (our option, attribute) of the part
+STACK_CLASSES = {
+    'encoder': (nn.TransformerEncoder, nn.TransformerEncoderLayer),
+    'decoder': (nn.TransformerDecoder, nn.TransformerDecoderLayer),
+}
+PART_CLASSES = {  # name without its number -> class
+    'linear': nn.Linear,
+    'norm': nn.LayerNorm,
+    'dropout': nn.Dropout,
+    'self_attn': nn.MultiheadAttention,
+    'multihead_attn': nn.MultiheadAttention,
+}
+ATTENTION_OPTIONS = (
+    ('n_heads', 'num_heads'),
+    ('attention_dropout', 'dropout'),
+    ('batch_first', 'batch_first'),
+    ('add_zero_attn', 'add_zero_attn'),
+)
+PART_OPTIONS = {  # name, or name without its number -> (our option, attribute) of the part
     'linear1': (('d_model', 'in_features'), ('d_ff', 'out_features')),
-    'norm': (('norm_eps', 'eps'),), 'self_attn': ATTENTION_OPTIONS,
+    'norm': (('norm_eps', 'eps'),),
+    'self_attn': ATTENTION_OPTIONS,
     'multihead_attn': ATTENTION_OPTIONS,
-    **{f'dropout{i}': (('dropout', 'p'),) for i in (1, 2, 3)}, # behind the sub-layers
-    'dropout': (('hidden_dropout', 'p'),)} # inside the feed-forward network
+    **{f'dropout{i}': (('dropout', 'p'),) for i in (1, 2, 3)},  # behind the sub-layers
+    'dropout': (('hidden_dropout', 'p'),),
+}  # inside the feed-forward network
 
-def check_class(name:str, # where it is
-                module, # what is there
-                expected:type, # what PyTorch puts there
-               ):
+
+def check_class(
+    name: str,  # where it is
+    module,  # what is there
+    expected: type,  # what PyTorch puts there
+):
     "Raise `ValueError` for any other module, which may compute something else."
-    if type(module) is not expected: # a subclass may have other methods inside
+    if type(module) is not expected:  # a subclass may have other methods inside
         raise argument_error(name, type(module).__name__, f'nn.{expected.__name__}')
 
-def layer_options(layer:nn.Module, # of PyTorch's
-                  name:str, # where it is, for errors
-                 ): # yields (where, our option, value)
+
+def layer_options(
+    layer: nn.Module,  # of PyTorch's
+    name: str,  # where it is, for errors
+):  # yields (where, our option, value)
     "All settings of a layer, wherever they are kept."
     names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
-    if not names: raise argument_error(f'activation of {name}', layer.activation,
-                                       f'one of {", ".join(ACTIVATIONS)}, as a function')
+    if not names:
+        raise argument_error(
+            f'activation of {name}',
+            layer.activation,
+            f'one of {", ".join(ACTIVATIONS)}, as a function',
+        )
     yield name, 'activation', names[0]
     yield name, 'norm', 'pre' if layer.norm_first else 'post'
     for child, part in layer.named_children():
@@ -79,30 +111,37 @@ def layer_options(layer:nn.Module, # of PyTorch's
             yield where, option, getattr(part, attribute)
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #stack-options
-def stack_config(stack:nn.Module, # of PyTorch's
-                 side:str, # 'encoder' or 'decoder'
-                ) -> StackConfig: # of ours
+def stack_config(
+    stack: nn.Module,  # of PyTorch's
+    side: str,  # 'encoder' or 'decoder'
+) -> StackConfig:  # of ours
     "What all layers of a stack agree on. Raises `ValueError` with the first that does not."
     stack_class, layer_class = STACK_CLASSES[side]
     check_class(side, stack, stack_class)
-    if not len(stack.layers): raise argument_error(f'{side}.layers', 0, 'at least one')
-    found = {'add_zero_attn': False} # which ours has not
+    if not len(stack.layers):
+        raise argument_error(f'{side}.layers', 0, 'at least one')
+    found = {'add_zero_attn': False}  # which ours has not
     for i, layer in enumerate(stack.layers):
         name = f'{side}.layers.{i}'
         check_class(name, layer, layer_class)
         for where, option, value in layer_options(layer, name):
             if found.setdefault(option, value) != value:
-                raise argument_error(f'{option} of {where}', value, f'{found[option]!r}, '
-                                     'as in all layers before')
-    for name in ('batch_first', 'add_zero_attn'): del found[name]
+                raise argument_error(
+                    f'{option} of {where}',
+                    value,
+                    f'{found[option]!r}, as in all layers before',
+                )
+    for name in ('batch_first', 'add_zero_attn'):
+        del found[name]
     return StackConfig(**found, n_layers=len(stack.layers), attention_bias=True)
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #from-torch-2
-def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biases
-              ) -> nn.ModuleDict: # 'encoder' and 'decoder': ours, in evaluation mode
+def from_torch(
+    model: nn.Transformer,  # of any shape and kind of norm, with biases
+) -> nn.ModuleDict:  # 'encoder' and 'decoder': ours, in evaluation mode
     """PyTorch's two stacks as ours. Raises `ValueError` for layers that differ, for other
     modules, and for weights that do not fit."""
-    model, ours, matches = uncompiled(model), nn.ModuleDict(), []
+    model, ours, matches = unwrap_compiled(model), nn.ModuleDict(), []
     if not isinstance(model, nn.Transformer):
         raise argument_error('model', type(model).__name__, 'nn.Transformer')
     for side, build in (('encoder', build_encoder), ('decoder', build_decoder)):
@@ -112,39 +151,62 @@ def from_torch(model:nn.Transformer, # of any shape and kind of norm, with biase
         if last is not None:
             check_class(f'{side}.norm', last, nn.LayerNorm)
             matches += map_norm(f'{side}.final_norm', f'{side}.norm')
-        ours[side].final_norm = LayerNorm(config.d_model,
-                                          last.eps) if last is not None else nn.Identity()
+        ours[side].final_norm = (
+            LayerNorm(config.d_model, last.eps) if last is not None else nn.Identity()
+        )
         matches += torch_weight_map(config, side)
-    return import_weights(ours.to(next(model.parameters()).dtype), matches,
-                          model.state_dict())
+    return import_weights(
+        ours.to(next(model.parameters()).dtype), matches, model.state_dict()
+    )
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #to-torch
-def to_torch(model:nn.Module, # a `Transformer`
-            ) -> nn.Transformer: # batch first, in evaluation mode
+def to_torch(
+    model: nn.Module,  # a `Transformer`
+) -> nn.Transformer:  # batch first, in evaluation mode
     """Our two stacks as PyTorch's. Raises `ValueError` for other models, head widths and
     positions. Differs: PyTorch spreads its one `dropout` to attention and hidden layers."""
-    model = uncompiled(model)
+    model = unwrap_compiled(model)
     if not isinstance(model, Transformer):
-        raise argument_error('model', type(model).__name__,
-                             'a Transformer of this library')
+        raise argument_error('model', type(model).__name__, 'a Transformer of this library')
     c = model.config
     if c.positions == 'rotary':
-        raise argument_error('positions', c.positions,
-                             'a scheme that is added to the embeddings')
+        raise argument_error(
+            'positions', c.positions, 'a scheme that is added to the embeddings'
+        )
     width = c.d_model // c.n_heads
     for name, given in (('d_k', c.d_k), ('d_v', c.d_v)):
-        if given not in (None, width): raise argument_error(name, given, f'{width}, D/H')
-    theirs = nn.Transformer(c.d_model, c.n_heads, c.n_layers, c.n_layers, c.d_ff, c.dropout,
-                            ACTIVATIONS[c.activation], batch_first=True,
-                            norm_first=c.norm == 'pre', layer_norm_eps=c.norm_eps)
-    matches = [match for side in ('encoder', 'decoder')
-               for match in torch_weight_map(c, side)]
+        if given not in (None, width):
+            raise argument_error(name, given, f'{width}, D/H')
+    theirs = nn.Transformer(
+        c.d_model,
+        c.n_heads,
+        c.n_layers,
+        c.n_layers,
+        c.d_ff,
+        c.dropout,
+        ACTIVATIONS[c.activation],
+        batch_first=True,
+        norm_first=c.norm == 'pre',
+        layer_norm_eps=c.norm_eps,
+    )
+    matches = [
+        match for side in ('encoder', 'decoder') for match in torch_weight_map(c, side)
+    ]
     for side in ('encoder', 'decoder'):
         if isinstance(getattr(model, side).final_norm, LayerNorm):
             matches += map_norm(f'{side}.final_norm', f'{side}.norm')
-        else: getattr(theirs, side).norm = None
-    absent = [match for match in matches if not c.attention_bias # which stay zero there
-              and match.ours.endswith(('qkv_proj.bias', 'out_proj.bias'))]
-    return export_weights(model, [m for m in matches if m not in absent], theirs,
-                          {name: None for m in absent for name in m.theirs},
-                          unmatched=('src_embed', 'tgt_embed', 'output'))
+        else:
+            getattr(theirs, side).norm = None
+    absent = [
+        match
+        for match in matches
+        if not c.attention_bias  # which stay zero there
+        and match.ours.endswith(('qkv_proj.bias', 'out_proj.bias'))
+    ]
+    return export_weights(
+        model,
+        [m for m in matches if m not in absent],
+        theirs,
+        {name: None for m in absent for name in m.theirs},
+        unmatched=('src_embed', 'tgt_embed', 'output'),
+    )

@@ -19,133 +19,179 @@ from ..transformer import TransformerConfig
 
 # %% auto #0
 __all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'other_shapes',
-           'check_weights', 'export_weights', 'ConversionSpec', 'require', 'with_options', 'gpt2_weight_map',
-           'bert_weight_map', 'masked_lm_weight_map', 'vit_weight_map', 'marian_order', 'permute_axis',
+           'check_weights', 'export_weights', 'ConversionSpec', 'require_hf_options', 'with_options', 'gpt2_weight_map',
+           'bert_weight_map', 'masked_lm_weight_map', 'vit_weight_map', 'interleaved_to_halves', 'permute_axis',
            'vocabulary_change', 'marian_weight_map']
 
 # %% ../../nbs/84_interop.weight_map.ipynb #match
 @dataclass(frozen=True)
 class WeightMap:
     "One of our parameters, and where another model keeps the same numbers."
-    ours: str # name of the parameter
-    theirs: tuple # names of tensors; several are stacked on their first axis
-    to_ours: Callable = lambda tensor: tensor # what makes theirs, stacked, into ours
-    to_theirs: Callable = lambda tensor: tensor # the way back
-    sizes: tuple = () # rows of each of theirs; none: equal parts
 
-    def read(self, weights:dict, # of the other model, name -> tensor
-            ) -> Tensor:
+    ours: str  # name of the parameter
+    theirs: tuple  # names of tensors; several are stacked on their first axis
+    to_ours: Callable = lambda tensor: tensor  # what makes theirs, stacked, into ours
+    to_theirs: Callable = lambda tensor: tensor  # the way back
+    sizes: tuple = ()  # rows of each of theirs; none: equal parts
+
+    def read(
+        self,
+        weights: dict,  # of the other model, name -> tensor
+    ) -> Tensor:
         return self.to_ours(torch.cat([weights[name] for name in self.theirs]))
 
-    def written(self, weight:Tensor, # our parameter
-               ) -> dict: # name -> tensor, of the other model
+    def written(
+        self,
+        weight: Tensor,  # our parameter
+    ) -> dict:  # name -> tensor, of the other model
         stacked = self.to_theirs(weight)
-        sizes = self.sizes or len(stacked)//len(self.theirs)
+        sizes = self.sizes or len(stacked) // len(self.theirs)
         return dict(zip(self.theirs, stacked.split(sizes)))
 
 # %% ../../nbs/84_interop.weight_map.ipynb #linear
-TRANSPOSED = dict(to_ours=Tensor.t, to_theirs=Tensor.t) # the two axes exchanged
+TRANSPOSED = dict(to_ours=Tensor.t, to_theirs=Tensor.t)  # the two axes exchanged
 
-def map_linear(ours:str, # name of a linear layer
-               *theirs:str, # names of theirs; several are packed into ours
-               weight:dict|None=None, # change of the weight
-               bias:dict|None=None, # change of the bias
-              ) -> list: # of two `WeightMap`
+
+def map_linear(
+    ours: str,  # name of a linear layer
+    *theirs: str,  # names of theirs; several are packed into ours
+    weight: dict | None = None,  # change of the weight
+    bias: dict | None = None,  # change of the bias
+) -> list:  # of two `WeightMap`
     "Weight and bias of a linear layer."
-    return [WeightMap(f'{ours}.{part}', tuple(f'{name}.{part}' for name in theirs),
-                      **(change or {}))
-            for part, change in (('weight', weight), ('bias', bias))]
+    return [
+        WeightMap(
+            f'{ours}.{part}', tuple(f'{name}.{part}' for name in theirs), **(change or {})
+        )
+        for part, change in (('weight', weight), ('bias', bias))
+    ]
 
-def map_norm(ours:str, # name of a `LayerNorm`
-             theirs:str, # name of theirs
-             **change, # of both
-            ) -> list: # of two `WeightMap`
+
+def map_norm(
+    ours: str,  # name of a `LayerNorm`
+    theirs: str,  # name of theirs
+    **change,  # of both
+) -> list:  # of two `WeightMap`
     "Weight and bias of a norm."
-    return [WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change),
-            WeightMap(f'{ours}.bias', (f'{theirs}.bias',), **change)]
+    return [
+        WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change),
+        WeightMap(f'{ours}.bias', (f'{theirs}.bias',), **change),
+    ]
 
 # %% ../../nbs/84_interop.weight_map.ipynb #read-weights
 def import_weights(
-    model:nn.Module, # ours; changed in place
-    matches:list, # of `WeightMap`
-    weights:dict, # theirs, name -> tensor
-    tied:dict|None=None, # name of theirs -> what it repeats, name or tensor
-    unmatched:tuple=(), # prefixes of names of ours that they do not have
-) -> nn.Module: # ours, in evaluation mode
+    model: nn.Module,  # ours; changed in place
+    matches: list,  # of `WeightMap`
+    weights: dict,  # theirs, name -> tensor
+    tied: dict | None = None,  # name of theirs -> what it repeats, name or tensor
+    unmatched: tuple = (),  # prefixes of names of ours that they do not have
+) -> nn.Module:  # ours, in evaluation mode
     "Copy all weights. Raises one `ValueError` with all names that do not fit."
     own = dict(model.named_parameters())
     needed = {name for match in matches for name in match.theirs}
-    left = [name for name in weights.keys() - needed
-            if not is_tied_to(weights[name], (tied or {}).get(name), weights)]
+    left = [
+        name
+        for name in weights.keys() - needed
+        if not is_tied_to(weights[name], (tied or {}).get(name), weights)
+    ]
     left += [f'{match.ours} (ours)' for match in matches if match.ours not in own]
     absent = own.keys() - {match.ours for match in matches}
-    check_weights({
-        'missing': sorted(needed - weights.keys()),
-        'missing (ours)': sorted(name for name in absent if not name.startswith(unmatched)),
-        'left over': sorted(left), 'of another shape': other_shapes(matches, weights, own),
-        'not of floating-point numbers': sorted(
-            f'{name} ({weights[name].dtype})' for name in needed & weights.keys()
-            if not weights[name].is_floating_point()),
-        'not finite': sorted(name for name in needed & weights.keys()
-                             if not weights[name].float().isfinite().all())})
+    check_weights(
+        {
+            'missing': sorted(needed - weights.keys()),
+            'missing (ours)': sorted(
+                name for name in absent if not name.startswith(unmatched)
+            ),
+            'left over': sorted(left),
+            'of another shape': other_shapes(matches, weights, own),
+            'not of floating-point numbers': sorted(
+                f'{name} ({weights[name].dtype})'
+                for name in needed & weights.keys()
+                if not weights[name].is_floating_point()
+            ),
+            'not finite': sorted(
+                name
+                for name in needed & weights.keys()
+                if not weights[name].float().isfinite().all()
+            ),
+        }
+    )
     with torch.no_grad():
-        for match in matches: own[match.ours].copy_(match.read(weights))
+        for match in matches:
+            own[match.ours].copy_(match.read(weights))
     return model.eval()
 
 # %% ../../nbs/84_interop.weight_map.ipynb #repeats
-def is_tied_to(tensor:Tensor, # one of theirs
-               of, # a tensor, or the name of one
-               weights:dict, # theirs, name -> tensor
-              ) -> bool:
+def is_tied_to(
+    tensor: Tensor,  # one of theirs
+    of,  # a tensor, or the name of one
+    weights: dict,  # theirs, name -> tensor
+) -> bool:
     "Whether a tensor holds nothing but what another one holds."
-    original = weights.get(of) if isinstance(of, str) else of # None: of nothing
+    original = weights.get(of) if isinstance(of, str) else of  # None: of nothing
     same_shape = original is not None and tensor.shape == original.shape
     return same_shape and torch.allclose(tensor, original.to(tensor), atol=1e-6)
 
-def other_shapes(matches:list, # of `WeightMap`
-                 weights:dict, # theirs, name -> tensor
-                 own:dict, # ours, name -> parameter
-                ) -> list: # of complaints
+
+def other_shapes(
+    matches: list,  # of `WeightMap`
+    weights: dict,  # theirs, name -> tensor
+    own: dict,  # ours, name -> parameter
+) -> list:  # of complaints
     "Tensors of theirs whose shape is not that of ours, written in their form."
     expected = {}
     for match in matches:
-        if match.ours in own: expected |= match.written(own[match.ours].detach())
-    return [f'{name}: got {tuple(weights[name].shape)}, expected {tuple(tensor.shape)}'
-            for name, tensor in expected.items()
-            if name in weights and weights[name].shape != tensor.shape]
+        if match.ours in own:
+            expected |= match.written(own[match.ours].detach())
+    return [
+        f'{name}: got {tuple(weights[name].shape)}, expected {tuple(tensor.shape)}'
+        for name, tensor in expected.items()
+        if name in weights and weights[name].shape != tensor.shape
+    ]
 
-def check_weights(complaints:dict, # what is wrong -> names
-                 ):
+
+def check_weights(
+    complaints: dict,  # what is wrong -> names
+):
     "Raise a `ValueError` that lists all names, if there are any."
     said = [f'{what}: {", ".join(names)}' for what, names in complaints.items() if names]
-    if said: raise ValueError('the weights do not fit; ' + '; '.join(said))
+    if said:
+        raise ValueError('the weights do not fit; ' + '; '.join(said))
 
 # %% ../../nbs/84_interop.weight_map.ipynb #write-weights
 def export_weights(
-    model:nn.Module, # ours
-    matches:list, # of `WeightMap`
-    theirs:nn.Module, # changed in place
-    tied:dict|None=None, # names of theirs that follow others, or stay as they are
-    unmatched:tuple=(), # prefixes of names of ours that they do not have
-) -> nn.Module: # theirs, in evaluation mode
+    model: nn.Module,  # ours
+    matches: list,  # of `WeightMap`
+    theirs: nn.Module,  # changed in place
+    tied: dict | None = None,  # names of theirs that follow others, or stay as they are
+    unmatched: tuple = (),  # prefixes of names of ours that they do not have
+) -> nn.Module:  # theirs, in evaluation mode
     """Copy all weights the other way. Raises one `ValueError` with all names that do not
     fit."""
     own = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
     known = {match.ours for match in matches}
-    for weight in theirs.parameters(): # nothing is rounded; tables stay as they are
+    for weight in theirs.parameters():  # nothing is rounded; tables stay as they are
         weight.data = weight.data.to(next(iter(own.values())).dtype)
     state, written = theirs.state_dict(), {}
     for match in matches:
-        if match.ours in own: written |= match.written(own[match.ours])
-    shapes = [f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
-              for name, tensor in written.items()
-              if name in state and tensor.shape != state[name].shape]
-    check_weights({'missing': sorted(state.keys() - written.keys() - set(tied or ())),
-                   'missing (ours)': sorted(known - own.keys()),
-                   'left over (ours)': sorted(name for name in own.keys() - known
-                                              if not name.startswith(unmatched)),
-                   'left over': sorted(written.keys() - state.keys()),
-                   'of another shape': shapes})
+        if match.ours in own:
+            written |= match.written(own[match.ours])
+    shapes = [
+        f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
+        for name, tensor in written.items()
+        if name in state and tensor.shape != state[name].shape
+    ]
+    check_weights(
+        {
+            'missing': sorted(state.keys() - written.keys() - set(tied or ())),
+            'missing (ours)': sorted(known - own.keys()),
+            'left over (ours)': sorted(
+                name for name in own.keys() - known if not name.startswith(unmatched)
+            ),
+            'left over': sorted(written.keys() - state.keys()),
+            'of another shape': shapes,
+        }
+    )
     theirs.load_state_dict(written, strict=False)
     return theirs.eval()
 
@@ -153,33 +199,37 @@ def export_weights(
 @dataclass(frozen=True)
 class ConversionSpec:
     "How a class of Hugging Face's corresponds to one of ours."
-    model_class: type # ours
-    config: Callable # their configuration -> ours
-    options: Callable # our configuration -> options of theirs
-    matches: Callable # (our configuration, theirs) -> list of `WeightMap`
-    tied: Callable = lambda ours: {} # our configuration -> see `import_weights`
-    unmatched: tuple = () # prefixes of names of ours that they do not have
-    unmapped: tuple = () # options of ours that they have no word for
-    init_kwargs: tuple = () # of (name, value): further arguments of their constructor
-    renamed: tuple = () # of (pattern, replacement): from names in files to those in memory
-    unused: str = '$^' # pattern of names in files that nothing reads; here, none
-    fits: Callable = lambda ours: True # whether our configuration goes to this class
-    tables: tuple = ('vocab_size', 'n_segments', 'max_len') # ours: rows of d_model weights
+
+    model_class: type  # ours
+    config: Callable  # their configuration -> ours
+    options: Callable  # our configuration -> options of theirs
+    matches: Callable  # (our configuration, theirs) -> list of `WeightMap`
+    tied: Callable = lambda ours: {}  # our configuration -> see `import_weights`
+    unmatched: tuple = ()  # prefixes of names of ours that they do not have
+    unmapped: tuple = ()  # options of ours that they have no word for
+    init_kwargs: tuple = ()  # of (name, value): further arguments of their constructor
+    renamed: tuple = ()  # of (pattern, replacement): from names in files to those in memory
+    unused: str = '$^'  # pattern of names in files that nothing reads; here, none
+    fits: Callable = lambda ours: True  # whether our configuration goes to this class
+    tables: tuple = ('vocab_size', 'n_segments', 'max_len')  # ours: rows of d_model weights
 
 # %% ../../nbs/84_interop.weight_map.ipynb #require-options
-def require(theirs, # a configuration of Hugging Face
-            **wanted, # option -> the only value that ours can be
-           ):
+def require_hf_options(
+    theirs,  # a configuration of Hugging Face
+    **wanted,  # option -> the only value that ours can be
+):
     "Refuse a model of theirs that computes something else, with a `ValueError`."
     for name, value in wanted.items():
         given = getattr(theirs, name, value)
         if given != value:
             raise argument_error(name, given, f'{value!r}, all that our model can be')
 
-def with_options(config_class:type, # of our configuration
-                 found:dict, # our option -> what theirs says
-                 options:dict, # our option -> what is said besides
-                ) -> Config: # of that class
+
+def with_options(
+    config_class: type,  # of our configuration
+    found: dict,  # our option -> what theirs says
+    options: dict,  # our option -> what is said besides
+) -> Config:  # of that class
     """A configuration from both. Raises `ValueError` for an option that would change what
     the model computes."""
     config = config_class.from_dict({**found, **options})
@@ -191,131 +241,180 @@ def with_options(config_class:type, # of our configuration
     return config
 
 # %% ../../nbs/84_interop.weight_map.ipynb #gpt2-matches
-def gpt2_weight_map(config:GPTConfig, # number of layers
-                   ) -> list: # of `WeightMap`
+def gpt2_weight_map(
+    config: GPTConfig,  # number of layers
+) -> list:  # of `WeightMap`
     "All parameters of a `GPT`, as `GPT2LMHeadModel` has them."
-    found = [WeightMap('embed.embedding.weight', ('transformer.wte.weight',)),
-             WeightMap('embed.positions.weight', ('transformer.wpe.weight',)),
-             *map_norm('blocks.final_norm', 'transformer.ln_f')]
+    found = [
+        WeightMap('embed.embedding.weight', ('transformer.wte.weight',)),
+        WeightMap('embed.positions.weight', ('transformer.wpe.weight',)),
+        *map_norm('blocks.final_norm', 'transformer.ln_f'),
+    ]
     for i in range(config.n_layers):
         ours, theirs = f'blocks.layers.{i}', f'transformer.h.{i}'
-        for a, b in (('self_attention.qkv_proj', 'attn.c_attn'),
-                     ('self_attention.out_proj', 'attn.c_proj'),
-                     ('feed_forward.linear1', 'mlp.c_fc'),
-                     ('feed_forward.linear2', 'mlp.c_proj')):
+        for a, b in (
+            ('self_attention.qkv_proj', 'attn.c_attn'),
+            ('self_attention.out_proj', 'attn.c_proj'),
+            ('feed_forward.linear1', 'mlp.c_fc'),
+            ('feed_forward.linear2', 'mlp.c_proj'),
+        ):
             found += map_linear(f'{ours}.{a}', f'{theirs}.{b}', weight=TRANSPOSED)
         for n in (0, 1):
-            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.ln_{n+1}')
+            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.ln_{n + 1}')
     return found
 
 # %% ../../nbs/84_interop.weight_map.ipynb #bert-matches
-def bert_weight_map(config:BERTConfig, # number of layers
-                    prefix:str='', # of all names: 'bert.' where there is a head
-                   ) -> list: # of `WeightMap`
+def bert_weight_map(
+    config: BERTConfig,  # number of layers
+    prefix: str = '',  # of all names: 'bert.' where there is a head
+) -> list:  # of `WeightMap`
     "All parameters of a `BERT`, as `BertModel` has them."
     tables = (('tokens', 'word'), ('positions', 'position'), ('segments', 'token_type'))
-    found = [WeightMap(f'{prefix}input.{a}.weight',
-                       (f'{prefix}embeddings.{b}_embeddings.weight',))
-             for a, b in tables]
+    found = [
+        WeightMap(
+            f'{prefix}input.{a}.weight', (f'{prefix}embeddings.{b}_embeddings.weight',)
+        )
+        for a, b in tables
+    ]
     found += map_norm(f'{prefix}input.norm', f'{prefix}embeddings.LayerNorm')
     for i in range(config.n_layers):
         ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}encoder.layer.{i}'
         heads = (f'{theirs}.attention.self.{name}' for name in ('query', 'key', 'value'))
         found += map_linear(f'{ours}.self_attention.qkv_proj', *heads)
-        for a, b in (('self_attention.out_proj', 'attention.output.dense'),
-                     ('feed_forward.linear1', 'intermediate.dense'),
-                     ('feed_forward.linear2', 'output.dense')):
+        for a, b in (
+            ('self_attention.out_proj', 'attention.output.dense'),
+            ('feed_forward.linear1', 'intermediate.dense'),
+            ('feed_forward.linear2', 'output.dense'),
+        ):
             found += map_linear(f'{ours}.{a}', f'{theirs}.{b}')
         for n, b in enumerate(('attention.output', 'output')):
             found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.{b}.LayerNorm')
     return found
 
-def masked_lm_weight_map(config:BERTConfig, # number of layers
-                        ) -> list: # of `WeightMap`
+
+def masked_lm_weight_map(
+    config: BERTConfig,  # number of layers
+) -> list:  # of `WeightMap`
     """All parameters of a `MaskedLanguageModel` but the pooler, which `BertForMaskedLM` has
     not."""
     head = 'cls.predictions'
-    return [*bert_weight_map(config, 'bert.'),
-            *map_linear('transform', f'{head}.transform.dense'),
-            *map_norm('norm', f'{head}.transform.LayerNorm'),
-            WeightMap('output.bias', (f'{head}.bias',))]
+    return [
+        *bert_weight_map(config, 'bert.'),
+        *map_linear('transform', f'{head}.transform.dense'),
+        *map_norm('norm', f'{head}.transform.LayerNorm'),
+        WeightMap('output.bias', (f'{head}.bias',)),
+    ]
 
 # %% ../../nbs/84_interop.weight_map.ipynb #vit-matches
-def vit_weight_map(config:ViTConfig, # sizes
-                   prefix:str='vit.', # of all names
-                  ) -> list: # of `WeightMap`
+def vit_weight_map(
+    config: ViTConfig,  # sizes
+    prefix: str = 'vit.',  # of all names
+) -> list:  # of `WeightMap`
     "All parameters of a `ViT`, as `ViTModel` without a pooler has them."
-    kernel, width = (-1, config.n_channels, config.patch_size,
-                     config.patch_size), config.d_model
+    kernel, width = (
+        (-1, config.n_channels, config.patch_size, config.patch_size),
+        config.d_model,
+    )
     patches = dict(to_ours=lambda w: w.flatten(1), to_theirs=lambda w: w.reshape(kernel))
-    found = [*map_linear(f'{prefix}patches.linear',
-                         f'{prefix}embeddings.patch_embeddings.projection',
-                         weight=patches),
-             WeightMap(f'{prefix}cls_token', (f'{prefix}embeddings.cls_token',),
-                       torch.flatten,
-                       lambda w: w.reshape(1, 1, width)),
-             WeightMap(f'{prefix}positions.weight',
-                       (f'{prefix}embeddings.position_embeddings',),
-                       lambda w: w.flatten(0, 1), lambda w: w[None]),
-             *map_norm(f'{prefix}encoder.final_norm', f'{prefix}layernorm')]
+    found = [
+        *map_linear(
+            f'{prefix}patches.linear',
+            f'{prefix}embeddings.patch_embeddings.projection',
+            weight=patches,
+        ),
+        WeightMap(
+            f'{prefix}cls_token',
+            (f'{prefix}embeddings.cls_token',),
+            torch.flatten,
+            lambda w: w.reshape(1, 1, width),
+        ),
+        WeightMap(
+            f'{prefix}positions.weight',
+            (f'{prefix}embeddings.position_embeddings',),
+            lambda w: w.flatten(0, 1),
+            lambda w: w[None],
+        ),
+        *map_norm(f'{prefix}encoder.final_norm', f'{prefix}layernorm'),
+    ]
     for i in range(config.n_layers):
         ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}layers.{i}'
-        found += map_linear(f'{ours}.self_attention.qkv_proj',
-                            *(f'{theirs}.attention.{x}_proj' for x in 'qkv'))
-        for a, b in (('self_attention.out_proj', 'attention.o_proj'),
-                     ('feed_forward.linear1', 'mlp.fc1'),
-                     ('feed_forward.linear2', 'mlp.fc2')):
+        found += map_linear(
+            f'{ours}.self_attention.qkv_proj',
+            *(f'{theirs}.attention.{x}_proj' for x in 'qkv'),
+        )
+        for a, b in (
+            ('self_attention.out_proj', 'attention.o_proj'),
+            ('feed_forward.linear1', 'mlp.fc1'),
+            ('feed_forward.linear2', 'mlp.fc2'),
+        ):
             found += map_linear(f'{ours}.{a}', f'{theirs}.{b}')
         for n, b in enumerate(('before', 'after')):
             found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.layernorm_{b}')
     return found
 
 # %% ../../nbs/84_interop.weight_map.ipynb #sines-first
-def marian_order(d_model:int, # D
-                ) -> Tensor: # D: for each of our components, the number of theirs
+def interleaved_to_halves(
+    d_model: int,  # D
+) -> Tensor:  # D: for each of our components, the number of theirs
     "The order of sinusoids that Marian has, seen from ours."
     return torch.arange(d_model).view(2, -1).t().flatten()
 
-def permute_axis(axis:int, # of the tensor
-                 order:Tensor, # D
-                ) -> dict: # a change, see `map_linear`
+
+def permute_axis(
+    axis: int,  # of the tensor
+    order: Tensor,  # D
+) -> dict:  # a change, see `map_linear`
     "An axis of the model's width in our order, and back in theirs."
     back = order.argsort()
-    return dict(to_ours=lambda w: w.index_select(axis, order),
-                to_theirs=lambda w: w.index_select(axis, back))
+    return dict(
+        to_ours=lambda w: w.index_select(axis, order),
+        to_theirs=lambda w: w.index_select(axis, back),
+    )
 
 # %% ../../nbs/84_interop.weight_map.ipynb #vocabulary-change
-MASKED_BIAS = -1e4 # exp of it is 0 in every precision, and it is finite in all of them
+MASKED_BIAS = -1e4  # exp of it is 0 in every precision, and it is finite in all of them
+
 
 def vocabulary_change(
-    config:TransformerConfig, # its last id may be an extra BOS
-    extra:bool, # whether it is
-    order:Tensor, # see `marian_order`
-) -> tuple[dict, dict]: # changes of the embedding and of the bias per token
+    config: TransformerConfig,  # its last id may be an extra BOS
+    extra: bool,  # whether it is
+    order: Tensor,  # see `interleaved_to_halves`
+) -> tuple[dict, dict]:  # changes of the embedding and of the bias per token
     "Their vocabulary as ours."
     columns, last = permute_axis(1, order), config.vocab_size - extra
-    def grow(rows, new): return torch.cat([rows, new]) if extra else rows
+
+    def grow(rows, new):
+        return torch.cat([rows, new]) if extra else rows
+
     there, back = columns['to_ours'], columns['to_theirs']
-    return (dict(to_ours=lambda w: grow(there(w), there(w[config.pad_id][None])),
-                 to_theirs=lambda w: back(w)[:last]),
-            dict(to_ours=lambda b: grow(b.flatten(), b.new_full((1,), MASKED_BIAS)),
-                 to_theirs=lambda b: b[None, :last]))
+    return (
+        dict(
+            to_ours=lambda w: grow(there(w), there(w[config.pad_id][None])),
+            to_theirs=lambda w: back(w)[:last],
+        ),
+        dict(
+            to_ours=lambda b: grow(b.flatten(), b.new_full((1,), MASKED_BIAS)),
+            to_theirs=lambda b: b[None, :last],
+        ),
+    )
 
 # %% ../../nbs/84_interop.weight_map.ipynb #marian-matches
-def marian_weight_map(config:TransformerConfig, # sizes
-                      extra:bool=False, # whether its BOS is an extra id
-                     ) -> list: # of `WeightMap`
+def marian_weight_map(
+    config: TransformerConfig,  # sizes
+    extra: bool = False,  # whether its BOS is an extra id
+) -> list:  # of `WeightMap`
     "All parameters of a `Transformer`, as Marian has them; with norms first, Pegasus."
-    order = marian_order(config.d_model)
+    order = interleaved_to_halves(config.d_model)
     columns, rows = permute_axis(1, order), permute_axis(0, order)
     inward, outward = dict(weight=columns), dict(weight=rows, bias=rows)
     embedding, bias = vocabulary_change(config, extra, order)
     found = [WeightMap('src_embed.embedding.weight', ('model.shared.weight',), **embedding)]
     if config.output_bias:
         found.append(WeightMap('output.bias', ('final_logits_bias',), **bias))
-    attentions = {'encoder': {'self_attention': 'self_attn'},
-                  'decoder': {'self_attention': 'self_attn',
-                              'cross_attention': 'encoder_attn'}}
+    attentions = {
+        'encoder': {'self_attention': 'self_attn'},
+        'decoder': {'self_attention': 'self_attn', 'cross_attention': 'encoder_attn'},
+    }
     for side, i in ((side, i) for side in attentions for i in range(config.n_layers)):
         ours, theirs = f'{side}.layers.{i}', f'model.{side}.layers.{i}'
         for a, b in attentions[side].items():
@@ -325,8 +424,9 @@ def marian_weight_map(config:TransformerConfig, # sizes
         found += map_linear(f'{ours}.feed_forward.linear1', f'{theirs}.fc1', **inward)
         found += map_linear(f'{ours}.feed_forward.linear2', f'{theirs}.fc2', **outward)
         for n, b in enumerate([*attentions[side].values(), 'final']):
-            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.{b}_layer_norm',
-                              **rows)
+            found += map_norm(
+                f'{ours}.residuals.{n}.norm', f'{theirs}.{b}_layer_norm', **rows
+            )
     for side in attentions if config.norm == 'pre' else ():
         found += map_norm(f'{side}.final_norm', f'model.{side}.layer_norm', **rows)
     return found

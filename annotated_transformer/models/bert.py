@@ -27,105 +27,133 @@ __all__ = ['BERTConfig', 'BERTEmbedding', 'init_bert_weights', 'BERT', 'mask_tok
 @dataclass(frozen=True)
 class BERTConfig(StackConfig):
     "The architecture of one model. Source: Devlin et al. 2019; the defaults are BERT base."
-    d_model: int = 768 # D
-    d_ff: int = 3072 # F
-    n_heads: int = 12 # H
-    n_layers: int = 12 # N
-    attention_dropout: float = 0.1 # probability, on attention weights
-    attention_bias: bool = True # biases on the four projections
-    norm_eps: float = 1e-12 # added to the variance
-    activation: str = 'gelu' # see `ACTIVATIONS`
-    vocab_size: int = 30522 # V
-    max_len: int = 512 # tokens at the most, with the special ones
-    n_segments: int = 2 # kinds of segment
-    n_classes: int = 2 # answers of a `SentenceClassifier`
-    pad_id: int = PAD # fills up short sequences
-    cls_id: int = CLS_ID # [CLS], the first token; its vector stands for the whole
-    separator_id: int = SEP_ID # [SEP], ends a segment
-    mask_id: int = MASK_ID # [MASK], where a word was taken out
-    unknown_id: int = UNK_ID # [UNK], a word outside the vocabulary
-    presets = {'base': {},
-               'tiny': dict(d_model=64, d_ff=256, n_heads=4, n_layers=2, max_len=96,
-                                        vocab_size=2000, dropout=0.0,
-                            attention_dropout=0.0)}
+
+    d_model: int = 768  # D
+    d_ff: int = 3072  # F
+    n_heads: int = 12  # H
+    n_layers: int = 12  # N
+    attention_dropout: float = 0.1  # probability, on attention weights
+    attention_bias: bool = True  # biases on the four projections
+    norm_eps: float = 1e-12  # added to the variance
+    activation: str = 'gelu'  # see `ACTIVATIONS`
+    vocab_size: int = 30522  # V
+    max_len: int = 512  # tokens at the most, with the special ones
+    n_segments: int = 2  # kinds of segment
+    n_classes: int = 2  # answers of a `SentenceClassifier`
+    pad_id: int = PAD  # fills up short sequences
+    cls_id: int = CLS_ID  # [CLS], the first token; its vector stands for the whole
+    separator_id: int = SEP_ID  # [SEP], ends a segment
+    mask_id: int = MASK_ID  # [MASK], where a word was taken out
+    unknown_id: int = UNK_ID  # [UNK], a word outside the vocabulary
+    presets = {
+        'base': {},
+        'tiny': dict(
+            d_model=64,
+            d_ff=256,
+            n_heads=4,
+            n_layers=2,
+            max_len=96,
+            vocab_size=2000,
+            dropout=0.0,
+            attention_dropout=0.0,
+        ),
+    }
 
     def __post_init__(self):
         check_stack_config(self)
-        check_sizes(**{n: getattr(self, n)
-                       for n in ('vocab_size', 'max_len', 'n_segments', 'n_classes')})
+        check_sizes(
+            **{
+                n: getattr(self, n)
+                for n in ('vocab_size', 'max_len', 'n_segments', 'n_classes')
+            }
+        )
         if len({id for id in self.special if id in range(self.vocab_size)}) < 5:
-            raise argument_error('special tokens', self.special,
-                                 f'5 different ids below {self.vocab_size}')
+            raise argument_error(
+                'special tokens', self.special, f'5 different ids below {self.vocab_size}'
+            )
 
     @property
-    def special(self) -> list: # ids that are no words
+    def special(self) -> list:  # ids that are no words
         return [self.pad_id, self.cls_id, self.separator_id, self.mask_id, self.unknown_id]
 
 # %% ../../nbs/53_models.bert.ipynb #bertembedding
 class BERTEmbedding(nn.Module):
     "The sum of token, segment and position, normalised. Source: Devlin et al. 2019."
-    def __init__(self, config:BERTConfig): # sizes
+
+    def __init__(self, config: BERTConfig):  # sizes
         super().__init__()
         self.tokens = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         self.segments = TokenEmbedding(config.n_segments, config.d_model, scale=1)
-        self.positions = LearnedPositionalEmbedding(config.d_model, config.max_len,
-                                                    config.d_k)
+        self.positions = LearnedPositionalEmbedding(
+            config.d_model, config.max_len, config.d_k
+        )
         self.norm = LayerNorm(config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids:Tensor, # B L
-                segments:Tensor|None=None, # B L, ids of segments; None means all 0
-               ) -> Tensor: # B L D
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        segments: Tensor | None = None,  # B L, ids of segments; None means all 0
+    ) -> Tensor:  # B L D
         segments = torch.zeros_like(ids) if segments is None else segments
         if segments.shape != ids.shape:
-            raise argument_error('segments', tuple(segments.shape),
-                                 f'{tuple(ids.shape)}, one for each id')
+            raise argument_error(
+                'segments', tuple(segments.shape), f'{tuple(ids.shape)}, one for each id'
+            )
         summed = self.tokens(ids) + self.segments(segments)
         return self.dropout(self.norm(self.positions.add(summed)))
 
 # %% ../../nbs/53_models.bert.ipynb #initialise-bert
-def init_bert_weights(model:nn.Module, # changed in place
-                      d_model:int, # D
-                     ) -> nn.Module: # the same
+def init_bert_weights(
+    model: nn.Module,  # changed in place
+    d_model: int,  # D
+) -> nn.Module:  # the same
     """Normal weights, zero biases. Differs: the deviation is BERT's 0.02 at a width of 768
     only."""
-    deviation = 0.02*(768/d_model)**0.5
+    deviation = 0.02 * (768 / d_model) ** 0.5
     for module in model.modules():
         if isinstance(module, (nn.Linear, TokenEmbedding, LearnedPositionalEmbedding)):
             nn.init.normal_(module.weight, 0.0, deviation)
-        if isinstance(module, nn.Linear): nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
     return model
 
 # %% ../../nbs/53_models.bert.ipynb #bert
 class BERT(nn.Module):
     "The encoder with its embeddings: a vector for each token, and one for the whole."
-    config_class = BERTConfig # what `load_model` reads
 
-    def __init__(self, config:BERTConfig): # architecture
+    config_class = BERTConfig  # what `load_model` reads
+
+    def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
         self.config = config
         self.input, self.encoder = BERTEmbedding(config), build_encoder(config)
         self.pooler = nn.Linear(config.d_model, config.d_model)
         init_bert_weights(self, config.d_model)
 
-    def forward(self, ids:Tensor, # B L
-                segments:Tensor|None=None, # B L, ids of segments; None means all 0
-               ) -> Tensor: # B L D
-        return self.encoder(self.input(ids, segments),
-                            padding_mask(ids, self.config.pad_id))
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        segments: Tensor | None = None,  # B L, ids of segments; None means all 0
+    ) -> Tensor:  # B L D
+        return self.encoder(
+            self.input(ids, segments), padding_mask(ids, self.config.pad_id)
+        )
 
-    def pool(self, hidden:Tensor, # B L D, from `forward`
-            ) -> Tensor: # B D
+    def pool(
+        self,
+        hidden: Tensor,  # B L D, from `forward`
+    ) -> Tensor:  # B D
         "One vector for each sequence, made of its first."
         return self.pooler(hidden[:, 0]).tanh()
 
 # %% ../../nbs/53_models.bert.ipynb #mask-tokens
 def mask_tokens(
-    ids:Tensor, # B L
-    config:BERTConfig, # vocabulary and special tokens
-    generator:torch.Generator|None=None, # of random numbers; None means torch's own
-    mlm_probability:float=0.15, # of a word to be predicted
-) -> tuple[Tensor, Tensor]: # what is read, and targets, PAD where none; B L each
+    ids: Tensor,  # B L
+    config: BERTConfig,  # vocabulary and special tokens
+    generator: torch.Generator | None = None,  # of random numbers; None means torch's own
+    mlm_probability: float = 0.15,  # of a word to be predicted
+) -> tuple[Tensor, Tensor]:  # what is read, and targets, PAD where none; B L each
     """Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each by its own
     chance."""
     special = torch.tensor(config.special)
@@ -135,16 +163,17 @@ def mask_tokens(
     chosen &= ~torch.isin(ids, special)
     fate = torch.rand(ids.shape, generator=generator)
     others = ordinary[torch.randint(len(ordinary), ids.shape, generator=generator)]
-    inputs = torch.where(chosen & (fate < .8), config.mask_id, ids)
-    inputs = torch.where(chosen & (fate >= .9), others, inputs)
+    inputs = torch.where(chosen & (fate < 0.8), config.mask_id, ids)
+    inputs = torch.where(chosen & (fate >= 0.9), others, inputs)
     return inputs, torch.where(chosen, ids, config.pad_id)
 
 # %% ../../nbs/53_models.bert.ipynb #maskedlanguagemodel
 class MaskedLanguageModel(nn.Module):
     "BERT with a head that names the word at each position. Source: Devlin et al. 2019."
-    config_class = BERTConfig # what `load_model` reads
 
-    def __init__(self, config:BERTConfig): # architecture
+    config_class = BERTConfig  # what `load_model` reads
+
+    def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
         self.config, self.bert = config, BERT(config)
         self.transform = nn.Linear(config.d_model, config.d_model)
@@ -153,18 +182,21 @@ class MaskedLanguageModel(nn.Module):
         self.output = LMHead(self.bert.input.tokens)
         init_bert_weights(self.transform, config.d_model)
 
-    def forward(self, ids:Tensor, # B L
-                segments:Tensor|None=None, # B L, ids of segments; None means all 0
-               ) -> Tensor: # B L V
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        segments: Tensor | None = None,  # B L, ids of segments; None means all 0
+    ) -> Tensor:  # B L V
         transformed = self.transform(self.bert(ids, segments))
         return self.output.logits(self.norm(self.activation(transformed)))
 
 # %% ../../nbs/53_models.bert.ipynb #sentenceclassifier
 class SentenceClassifier(nn.Module):
     "BERT with one answer for the whole input. Source: Devlin et al. 2019."
-    config_class = BERTConfig # what `load_model` reads
 
-    def __init__(self, config:BERTConfig): # architecture, and the number of classes
+    config_class = BERTConfig  # what `load_model` reads
+
+    def __init__(self, config: BERTConfig):  # architecture, and the number of classes
         super().__init__()
         self.config, self.bert = config, BERT(config)
         self.dropout = Dropout(config.dropout)
@@ -172,15 +204,19 @@ class SentenceClassifier(nn.Module):
         init_bert_weights(self.output, config.d_model)
 
     @classmethod
-    def from_pretrained(cls, pretrained:nn.Module, # with a `bert` inside
-                        **changes, # of its configuration: `n_classes`, dropout
-                       ) -> SentenceClassifier: # with a copy of its body
+    def from_pretrained(
+        cls,
+        pretrained: nn.Module,  # with a `bert` inside
+        **changes,  # of its configuration: `n_classes`, dropout
+    ) -> SentenceClassifier:  # with a copy of its body
         "Take over what was learnt without labels."
         new = cls(pretrained.config.replace(**changes))
         new.bert.load_state_dict(pretrained.bert.state_dict())
         return new.to(next(pretrained.parameters()).device)
 
-    def forward(self, ids:Tensor, # B L
-                segments:Tensor|None=None, # B L, ids of segments; None means all 0
-               ) -> Tensor: # B C
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        segments: Tensor | None = None,  # B L, ids of segments; None means all 0
+    ) -> Tensor:  # B C
         return self.output(self.dropout(self.bert.pool(self.bert(ids, segments))))

@@ -13,9 +13,14 @@ from ..config import argument_error, check_choice, check_sizes
 from ..embeddings import TokenEmbedding
 from .vit import ViT, ViTConfig, patch_grid
 from ..positions import POSITIONS, InputEmbedding
-from ..transformer import (EncoderDecoder, StackConfig, build_decoder,
-                                               build_positions, check_stack_config,
-                                               init_weights)
+from annotated_transformer.transformer import (
+    EncoderDecoder,
+    StackConfig,
+    build_decoder,
+    build_positions,
+    check_stack_config,
+    init_weights,
+)
 
 # %% auto #0
 __all__ = ['CaptionerConfig', 'image_config', 'Captioner']
@@ -24,58 +29,74 @@ __all__ = ['CaptionerConfig', 'image_config', 'Captioner']
 @dataclass(frozen=True)
 class CaptionerConfig(StackConfig):
     "The architecture of one model; the defaults are for strips of small digits."
-    d_model: int = 64 # D
-    d_ff: int = 128 # F
-    n_heads: int = 4 # H
-    n_layers: int = 2 # N, of each stack
-    dropout: float = 0.0 # probability
-    attention_bias: bool = True # biases on the four projections
-    norm: str = 'post' # see `NORM_ORDERS`
-    activation: str = 'gelu' # see `ACTIVATIONS`
-    height: int = 8 # of a picture, pixels
-    width: int = 40 # of a picture, pixels
-    patch_size: int = 4 # P, pixels
-    n_channels: int = 1 # C: 3 for colours, 1 for grey
-    vocab_size: int = 13 # V, words and special ids
-    max_len: int = 8 # words at the most, with the end
-    positions: str = 'learned' # of words, see `POSITIONS`
-    pad_id: int = 0 # fills up short captions
-    bos_id: int = 1 # begins every caption
-    eos_id: int = 2 # ends every caption
-    presets = {'tiny': {},
-               'base': dict(d_model=512, d_ff=2048, n_heads=8, n_layers=6, dropout=0.1)}
+
+    d_model: int = 64  # D
+    d_ff: int = 128  # F
+    n_heads: int = 4  # H
+    n_layers: int = 2  # N, of each stack
+    dropout: float = 0.0  # probability
+    attention_bias: bool = True  # biases on the four projections
+    norm: str = 'post'  # see `NORM_ORDERS`
+    activation: str = 'gelu'  # see `ACTIVATIONS`
+    height: int = 8  # of a picture, pixels
+    width: int = 40  # of a picture, pixels
+    patch_size: int = 4  # P, pixels
+    n_channels: int = 1  # C: 3 for colours, 1 for grey
+    vocab_size: int = 13  # V, words and special ids
+    max_len: int = 8  # words at the most, with the end
+    positions: str = 'learned'  # of words, see `POSITIONS`
+    pad_id: int = 0  # fills up short captions
+    bos_id: int = 1  # begins every caption
+    eos_id: int = 2  # ends every caption
+    presets = {
+        'tiny': {},
+        'base': dict(d_model=512, d_ff=2048, n_heads=8, n_layers=6, dropout=0.1),
+    }
 
     def __post_init__(self):
         check_stack_config(self)
-        check_sizes(n_channels=self.n_channels, vocab_size=self.vocab_size,
-                    max_len=self.max_len)
+        check_sizes(
+            n_channels=self.n_channels, vocab_size=self.vocab_size, max_len=self.max_len
+        )
         check_choice('positions', self.positions, POSITIONS)
         special = [self.pad_id, self.bos_id, self.eos_id]
         if len({id for id in special if id in range(self.vocab_size)}) < 3:
-            raise argument_error('special tokens', special,
-                                 f'3 different ids below {self.vocab_size}')
+            raise argument_error(
+                'special tokens', special, f'3 different ids below {self.vocab_size}'
+            )
         patch_grid(self.height, self.width, self.patch_size)
 
 # %% ../../nbs/58_models.captioner.ipynb #captioner
-def image_config(config:CaptionerConfig # of the whole model
-                ) -> ViTConfig: # of its image encoder
+def image_config(
+    config: CaptionerConfig,  # of the whole model
+) -> ViTConfig:  # of its image encoder
     "The options of a captioner that an image encoder has, too."
-    return ViTConfig(**{field.name: getattr(config, field.name)
-                        for field in fields(ViTConfig) if hasattr(config, field.name)})
+    return ViTConfig(
+        **{
+            field.name: getattr(config, field.name)
+            for field in fields(ViTConfig)
+            if hasattr(config, field.name)
+        }
+    )
+
 
 class Captioner(EncoderDecoder):
     "Pictures in, logits of words out: an image encoder and the paper's decoder."
-    config_class = CaptionerConfig # what `load_model` reads
 
-    def __init__(self, config:CaptionerConfig): # architecture
+    config_class = CaptionerConfig  # what `load_model` reads
+
+    def __init__(self, config: CaptionerConfig):  # architecture
         super().__init__()
         self.config, self.vit = config, ViT(image_config(config))
-        self.output = TokenEmbedding(config.vocab_size, config.d_model) # in and out
-        self.tgt_embed = InputEmbedding(self.output, build_positions(config),
-                                        config.dropout)
+        self.output = TokenEmbedding(config.vocab_size, config.d_model)  # in and out
+        self.tgt_embed = InputEmbedding(
+            self.output, build_positions(config), config.dropout
+        )
         self.decoder = build_decoder(config, self.tgt_embed.rotary)
         init_weights(self)
 
-    def encode(self, images:Tensor, # B C H W
-              ) -> tuple[Tensor, None]: # memory B 1+N D, of which nothing is to be masked
+    def encode(
+        self,
+        images: Tensor,  # B C H W
+    ) -> tuple[Tensor, None]:  # memory B 1+N D, of which nothing is to be masked
         return self.vit(images), None

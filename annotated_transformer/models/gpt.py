@@ -10,15 +10,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..config import (
-    argument_error, check_choice, check_ids, check_sizes)
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_ids,
+    check_sizes,
+)
 from ..data import EOS, PAD
 from ..embeddings import TokenEmbedding
 from ..multi_head_attention import cache_capacity
 from ..positions import POSITIONS, InputEmbedding
-from ..transformer import (DecoderCache, StackConfig, build_encoder,
-                                               build_positions, check_stack_config,
-                                               init_cache, init_weights)
+from annotated_transformer.transformer import (
+    DecoderCache,
+    StackConfig,
+    build_encoder,
+    build_positions,
+    check_stack_config,
+    init_cache,
+    init_weights,
+)
 
 # %% auto #0
 __all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'prompt_cache']
@@ -28,23 +38,33 @@ __all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'prompt_cache']
 class GPTConfig(StackConfig):
     """A language model's architecture, sizes by default the smallest GPT-2's. Source:
     Radford et al. 2019."""
-    d_model: int = 768 # D
-    d_ff: int = 3072 # F, hidden width of the feed-forward networks
-    n_heads: int = 12 # H
-    n_layers: int = 12 # N
-    attention_dropout: float = 0.1 # probability, on attention weights
-    attention_bias: bool = True # biases on the four projections
-    norm: str = 'pre' # see `NORM_ORDERS`
-    activation: str = 'gelu_tanh' # see `ACTIVATIONS`
-    vocab_size: int = 50257 # V
-    max_len: int = 1024 # positions, the limit of learned ones
-    positions: str = 'learned' # see `POSITIONS`
-    pad_id: int|None = PAD # stands where nothing is to be predicted
-    bos_id: int|None = EOS # one id ends a text and begins the next
-    eos_id: int|None = EOS # the same; None: texts have no end
-    presets = {'small': {},
-               'tiny': dict(d_model=128, d_ff=512, n_heads=4, n_layers=4, max_len=128,
-                                         dropout=0.0, attention_dropout=0.0)}
+
+    d_model: int = 768  # D
+    d_ff: int = 3072  # F, hidden width of the feed-forward networks
+    n_heads: int = 12  # H
+    n_layers: int = 12  # N
+    attention_dropout: float = 0.1  # probability, on attention weights
+    attention_bias: bool = True  # biases on the four projections
+    norm: str = 'pre'  # see `NORM_ORDERS`
+    activation: str = 'gelu_tanh'  # see `ACTIVATIONS`
+    vocab_size: int = 50257  # V
+    max_len: int = 1024  # positions, the limit of learned ones
+    positions: str = 'learned'  # see `POSITIONS`
+    pad_id: int | None = PAD  # stands where nothing is to be predicted
+    bos_id: int | None = EOS  # one id ends a text and begins the next
+    eos_id: int | None = EOS  # the same; None: texts have no end
+    presets = {
+        'small': {},
+        'tiny': dict(
+            d_model=128,
+            d_ff=512,
+            n_heads=4,
+            n_layers=4,
+            max_len=128,
+            dropout=0.0,
+            attention_dropout=0.0,
+        ),
+    }
 
     def __post_init__(self):
         check_stack_config(self)
@@ -56,36 +76,43 @@ class GPTConfig(StackConfig):
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
     "What a language model does with its parts: `embed`, `blocks` and `output`."
-    def forward(self,
-            ids:Tensor, # B T
-            cache:DecoderCache|None=None, # of the tokens before them; None: these are all
-            return_hidden:bool=False, # what logits are made from, for a loss in chunks
-        ) -> Tensor: # B T V, logits of what follows each of them; B T D if hidden
+
+    def forward(
+        self,
+        ids: Tensor,  # B T
+        cache: DecoderCache | None = None,  # of the tokens before them; None: these are all
+        return_hidden: bool = False,  # what logits are made from, for a loss in chunks
+    ) -> Tensor:  # B T V, logits of what follows each of them; B T D if hidden
         hidden = self.hidden(ids, cache)
         return hidden if return_hidden else self.logits(hidden)
 
-    def hidden(self, ids, cache=None): # B T -> B T D
-        if cache is None: return self.blocks(self.embed(ids), is_causal=True)
+    def hidden(self, ids, cache=None):  # B T -> B T D
+        if cache is None:
+            return self.blocks(self.embed(ids), is_causal=True)
         positions, mask = cache.advance(ids.shape[1])
         return self.blocks(self.embed(ids, positions), mask, positions, cache)
 
-    def logits(self, hidden): return self.output.logits(hidden) # B T D -> B T V
+    def logits(self, hidden):
+        return self.output.logits(hidden)  # B T D -> B T V
 
     @torch.inference_mode()
     # -> B V, cache
     def prefill(self, prompt, max_len, beam_size=1, bos_id=None, static=False):
-        cache = prompt_cache(self, prompt, max_len, beam_size, static) # and no BOS is read
+        cache = prompt_cache(self, prompt, max_len, beam_size, static)  # and no BOS is read
         return self.logits(self.hidden(prompt, cache)[:, -1]), cache
 
     @torch.inference_mode()
-    def decode_step(self, ids, cache): return self(ids, cache) # B n -> B n V
+    def decode_step(self, ids, cache):
+        return self(ids, cache)  # B n -> B n V
+
 
 class GPT(DecoderOnly):
     """A decoder-only language model: ids in, logits of the next id out. Source: Radford et
     al. 2019."""
-    config_class = GPTConfig # what `load_model` reads
 
-    def __init__(self, config:GPTConfig): # architecture
+    config_class = GPTConfig  # what `load_model` reads
+
+    def __init__(self, config: GPTConfig):  # architecture
         super().__init__()
         self.config = config
         embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
@@ -94,20 +121,23 @@ class GPT(DecoderOnly):
         init_weights(self)
 
     @property
-    def output(self): return self.embed.embedding # makes logits, too
+    def output(self):
+        return self.embed.embedding  # makes logits, too
 
 # %% ../../nbs/50_models.gpt.ipynb #prompt-cache
-def prompt_cache(model:DecoderOnly, # in evaluation mode
-                 prompt:Tensor, # B S, without padding
-                 max_len:int, # tokens that will be decoded at the most
-                 beam_size:int=1, # hypotheses for each prompt
-                 static:bool=False, # see `KVCache`
-                ) -> DecoderCache:
+def prompt_cache(
+    model: DecoderOnly,  # in evaluation mode
+    prompt: Tensor,  # B S, without padding
+    max_len: int,  # tokens that will be decoded at the most
+    beam_size: int = 1,  # hypotheses for each prompt
+    static: bool = False,  # see `KVCache`
+) -> DecoderCache:
     "An empty cache for a prompt and its continuations. Raises `ValueError` for padding."
     pad_id, n_prompt = model.config.pad_id, prompt.shape[1]
     if pad_id not in (None, model.config.eos_id) and (prompt == pad_id).any():
-        raise argument_error('prompt', 'padding',
-                             'prompts of one length: no row is filled up')
+        raise argument_error(
+            'prompt', 'padding', 'prompts of one length: no row is filled up'
+        )
     layers = model.blocks.layers
     capacity = cache_capacity(layers, len(prompt), max_len, beam_size, n_prompt)
     model.embed.positions.reserve(n_prompt + max_len - 1)

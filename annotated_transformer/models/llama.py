@@ -9,15 +9,26 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from ..config import (
-    Config, argument_error, check_flags, check_ids, check_numbers, check_sizes)
+from annotated_transformer.config import (
+    Config,
+    argument_error,
+    check_flags,
+    check_ids,
+    check_numbers,
+    check_sizes,
+)
 from ..embeddings import TokenEmbedding
 from ..masks import causal_mask
 from .gpt import DecoderOnly
 from .mixture_of_experts import MixtureOfExperts, check_experts
 from annotated_transformer.models.modern_layers import (
-    GroupedQueryAttention, RMSNorm, SwiGLU, check_heads, sliding_window_mask,
-    stretched_frequencies)
+    GroupedQueryAttention,
+    RMSNorm,
+    SwiGLU,
+    check_heads,
+    sliding_window_mask,
+    stretched_frequencies,
+)
 from ..multi_head_attention import KVCache, head_sizes
 from ..positions import InputEmbedding, RotaryEmbedding, inv_freq
 from ..transformer import Encoder, init_weights
@@ -30,66 +41,137 @@ __all__ = ['LlamaConfig', 'check_llama_config', 'LlamaLayer', 'Llama']
 class LlamaConfig(Config):
     """A Llama's architecture, sizes by default those of Llama 2 7B. Source: Touvron et al.
     2023."""
-    vocab_size: int = 32000 # V
-    d_model: int = 4096 # D
-    d_ff: int = 11008 # F, hidden width of the feed-forward networks
-    n_heads: int = 32 # H, of queries
-    n_kv_heads: int = 32 # of keys and values, a divisor of H
-    n_layers: int = 32 # N
-    d_k: int|None = None # width of a query, key or value; None means D/H
-    max_len: int = 4096 # positions kept ready; longer texts work, but were not trained
-    rope_base: float = 10000.0 # of the rotary positions
-    rope_factor: float = 1.0 # see `stretched_frequencies`; 1: frequencies as they are
-    norm_eps: float = 1e-5 # added to the mean square
-    qkv_bias: bool = False # biases on queries, keys and values, as in Qwen 2
-    qk_norm: bool = False # norms of queries and keys, as in Qwen 3
-    window: int|None = None # tokens that one attends to at the most; None: all before it
-    n_experts: int = 0 # feed-forward networks to choose from; 0: one, for all tokens
-    n_active: int = 2 # experts for each token, where there are some
-    tie_weights: bool = False # the embedding makes the logits, too
-    pad_id: int|None = None # stands where nothing is to be predicted
-    bos_id: int|None = 1 # begins a text
-    eos_id: int|None = 2 # ends it
+
+    vocab_size: int = 32000  # V
+    d_model: int = 4096  # D
+    d_ff: int = 11008  # F, hidden width of the feed-forward networks
+    n_heads: int = 32  # H, of queries
+    n_kv_heads: int = 32  # of keys and values, a divisor of H
+    n_layers: int = 32  # N
+    d_k: int | None = None  # width of a query, key or value; None means D/H
+    max_len: int = 4096  # positions kept ready; longer texts work, but were not trained
+    rope_base: float = 10000.0  # of the rotary positions
+    rope_factor: float = 1.0  # see `stretched_frequencies`; 1: frequencies as they are
+    norm_eps: float = 1e-5  # added to the mean square
+    qkv_bias: bool = False  # biases on queries, keys and values, as in Qwen 2
+    qk_norm: bool = False  # norms of queries and keys, as in Qwen 3
+    window: int | None = None  # tokens that one attends to at the most; None: all before it
+    n_experts: int = 0  # feed-forward networks to choose from; 0: one, for all tokens
+    n_active: int = 2  # experts for each token, where there are some
+    tie_weights: bool = False  # the embedding makes the logits, too
+    pad_id: int | None = None  # stands where nothing is to be predicted
+    bos_id: int | None = 1  # begins a text
+    eos_id: int | None = 2  # ends it
     presets = {
         'llama-2-7b': {},
-        'mistral-7b': dict(vocab_size=32768, d_ff=14336, n_kv_heads=8, max_len=32768,
-                           rope_base=1e6), # version 0.3, without a window
-        'mixtral-8x7b': dict(d_ff=14336, n_kv_heads=8, max_len=32768, rope_base=1e6,
-                             n_experts=8),
-        'llama-3-8b': dict(vocab_size=128256, d_ff=14336, n_kv_heads=8, max_len=8192,
-                           rope_base=5e5, bos_id=128000, eos_id=128001),
-        'llama-3.1-8b': dict(vocab_size=128256, d_ff=14336, n_kv_heads=8, max_len=131072,
-                             rope_base=5e5, rope_factor=8.0, bos_id=128000,
-                             eos_id=128001),
-        'llama-3.2-1b': dict(vocab_size=128256, d_model=2048, d_ff=8192, n_kv_heads=8,
-                             n_layers=16, max_len=131072, rope_base=5e5,
-                             rope_factor=32.0, tie_weights=True, bos_id=128000,
-                             eos_id=128001),
-        'qwen-2.5-0.5b': dict(vocab_size=151936, d_model=896, d_ff=4864, n_heads=14,
-                              n_kv_heads=2, n_layers=24, max_len=32768, rope_base=1e6,
-                              norm_eps=1e-6, qkv_bias=True, tie_weights=True,
-                              bos_id=151643, eos_id=151643),
-        'qwen-3-0.6b': dict(vocab_size=151936, d_model=1024, d_ff=3072, n_heads=16,
-                            n_kv_heads=8, n_layers=28, d_k=128, max_len=40960,
-                            rope_base=1e6, norm_eps=1e-6, qk_norm=True, tie_weights=True,
-                            bos_id=151643, eos_id=151645),
-        'tiny': dict(vocab_size=100, d_model=128, d_ff=342, n_heads=4, n_kv_heads=2,
-                     n_layers=4, max_len=128, tie_weights=True, pad_id=0)}
+        'mistral-7b': dict(
+            vocab_size=32768, d_ff=14336, n_kv_heads=8, max_len=32768, rope_base=1e6
+        ),  # version 0.3, without a window
+        'mixtral-8x7b': dict(
+            d_ff=14336, n_kv_heads=8, max_len=32768, rope_base=1e6, n_experts=8
+        ),
+        'llama-3-8b': dict(
+            vocab_size=128256,
+            d_ff=14336,
+            n_kv_heads=8,
+            max_len=8192,
+            rope_base=5e5,
+            bos_id=128000,
+            eos_id=128001,
+        ),
+        'llama-3.1-8b': dict(
+            vocab_size=128256,
+            d_ff=14336,
+            n_kv_heads=8,
+            max_len=131072,
+            rope_base=5e5,
+            rope_factor=8.0,
+            bos_id=128000,
+            eos_id=128001,
+        ),
+        'llama-3.2-1b': dict(
+            vocab_size=128256,
+            d_model=2048,
+            d_ff=8192,
+            n_kv_heads=8,
+            n_layers=16,
+            max_len=131072,
+            rope_base=5e5,
+            rope_factor=32.0,
+            tie_weights=True,
+            bos_id=128000,
+            eos_id=128001,
+        ),
+        'qwen-2.5-0.5b': dict(
+            vocab_size=151936,
+            d_model=896,
+            d_ff=4864,
+            n_heads=14,
+            n_kv_heads=2,
+            n_layers=24,
+            max_len=32768,
+            rope_base=1e6,
+            norm_eps=1e-6,
+            qkv_bias=True,
+            tie_weights=True,
+            bos_id=151643,
+            eos_id=151643,
+        ),
+        'qwen-3-0.6b': dict(
+            vocab_size=151936,
+            d_model=1024,
+            d_ff=3072,
+            n_heads=16,
+            n_kv_heads=8,
+            n_layers=28,
+            d_k=128,
+            max_len=40960,
+            rope_base=1e6,
+            norm_eps=1e-6,
+            qk_norm=True,
+            tie_weights=True,
+            bos_id=151643,
+            eos_id=151645,
+        ),
+        'tiny': dict(
+            vocab_size=100,
+            d_model=128,
+            d_ff=342,
+            n_heads=4,
+            n_kv_heads=2,
+            n_layers=4,
+            max_len=128,
+            tie_weights=True,
+            pad_id=0,
+        ),
+    }
 
-    def __post_init__(self): check_llama_config(self)
+    def __post_init__(self):
+        check_llama_config(self)
 
 # %% ../../nbs/62_models.llama.ipynb #check-llama-config
-def check_llama_config(config:LlamaConfig, # to be checked
-                      ):
+def check_llama_config(
+    config: LlamaConfig,  # to be checked
+):
     "Refuse sizes and ids that make no model, with a `ValueError`."
     c = config
-    check_sizes(vocab_size=c.vocab_size, d_model=c.d_model, d_ff=c.d_ff, n_heads=c.n_heads,
-                n_kv_heads=c.n_kv_heads, n_layers=c.n_layers, max_len=c.max_len)
+    check_sizes(
+        vocab_size=c.vocab_size,
+        d_model=c.d_model,
+        d_ff=c.d_ff,
+        n_heads=c.n_heads,
+        n_kv_heads=c.n_kv_heads,
+        n_layers=c.n_layers,
+        max_len=c.max_len,
+    )
     d_k, _ = head_sizes(c.d_model, c.n_heads, c.d_k, c.d_k)
     check_heads(c.n_heads, c.n_kv_heads)
-    if d_k % 2: raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
-    if c.n_experts != 0: check_experts(c.n_experts, c.n_active)
-    if c.window is not None: check_sizes(window=c.window)
+    if d_k % 2:
+        raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
+    if c.n_experts != 0:
+        check_experts(c.n_experts, c.n_active)
+    if c.window is not None:
+        check_sizes(window=c.window)
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
@@ -101,51 +183,72 @@ def check_llama_config(config:LlamaConfig, # to be checked
 class LlamaLayer(nn.Module):
     """Self-attention, then feed-forward, each behind an RMSNorm. Source: Touvron et al.
     2023."""
-    def __init__(self, config:LlamaConfig, # sizes
-                 rotary:nn.Module, # a `RotaryEmbedding`, shared by all layers
-                ):
+
+    def __init__(
+        self,
+        config: LlamaConfig,  # sizes
+        rotary: nn.Module,  # a `RotaryEmbedding`, shared by all layers
+    ):
         super().__init__()
         c = config
         self.attention_norm = RMSNorm(c.d_model, c.norm_eps)
         self.self_attention = GroupedQueryAttention(
-            c.d_model, c.n_heads, c.n_kv_heads, c.d_k, c.qkv_bias,
-            c.norm_eps if c.qk_norm else None, rotary)
+            c.d_model,
+            c.n_heads,
+            c.n_kv_heads,
+            c.d_k,
+            c.qkv_bias,
+            c.norm_eps if c.qk_norm else None,
+            rotary,
+        )
         self.feed_forward_norm = RMSNorm(c.d_model, c.norm_eps)
-        self.feed_forward = (MixtureOfExperts(c.d_model, c.d_ff, c.n_experts, c.n_active)
-                             if c.n_experts else SwiGLU(c.d_model, c.d_ff))
+        self.feed_forward = (
+            MixtureOfExperts(c.d_model, c.d_ff, c.n_experts, c.n_active)
+            if c.n_experts
+            else SwiGLU(c.d_model, c.d_ff)
+        )
         self.window = c.window
 
-    def forward(self, x:Tensor, # B L D
-                mask:Tensor|None=None, # bool, broadcastable to B H L L; True = may attend
-                positions:Tensor|None=None, # L, of the tokens; None: 0 ... L-1
-                cache:KVCache|None=None, # of earlier tokens, where there is one
-                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
-               ) -> Tensor: # B L D
+    def forward(
+        self,
+        x: Tensor,  # B L D
+        mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+        cache: KVCache | None = None,  # of earlier tokens, where there is one
+        is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
+    ) -> Tensor:  # B L D
         if is_causal and mask is not None:
             raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
-        if self.window: mask, is_causal = self.last_keys(x, mask, cache), False
+        if self.window:
+            mask, is_causal = self.last_keys(x, mask, cache), False
         h = self.attention_norm(x)
         x = x + self.self_attention(h, None, mask, positions, cache, is_causal)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
-    def last_keys(self, x, mask, cache): # no mask: x may attend to all so far
+    def last_keys(self, x, mask, cache):  # no mask: x may attend to all so far
         n, before = x.shape[1], 0 if cache is None else cache.length
-        if mask is None: mask = causal_mask(n, before + n, x.device)
+        if mask is None:
+            mask = causal_mask(n, before + n, x.device)
         return sliding_window_mask(mask, self.window)
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model
 class Llama(DecoderOnly):
     """A decoder-only language model as they are built since 2023. Source: Touvron et al.
     2023."""
-    config_class = LlamaConfig # what `load_model` reads
 
-    def __init__(self, config:LlamaConfig): # architecture
+    config_class = LlamaConfig  # what `load_model` reads
+
+    def __init__(self, config: LlamaConfig):  # architecture
         super().__init__()
         self.config = config
-        def embedding(): return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
+
+        def embedding():
+            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
+
         d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-        frequencies = stretched_frequencies(inv_freq(d_k, config.rope_base),
-                                            config.rope_factor)
+        frequencies = stretched_frequencies(
+            inv_freq(d_k, config.rope_base), config.rope_factor
+        )
         rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
         self.embed = InputEmbedding(embedding(), rotary)
         layers = [LlamaLayer(config, rotary) for _ in range(config.n_layers)]
@@ -154,5 +257,5 @@ class Llama(DecoderOnly):
         init_weights(self)
 
     @property
-    def output(self): # what makes logits
+    def output(self):  # what makes logits
         return self.embed.embedding if self.lm_head is None else self.lm_head

@@ -19,81 +19,100 @@ from .modern_layers import SwiGLU
 __all__ = ['route', 'check_experts', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss']
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #route
-def route(logits:Tensor, # N E, of tokens and experts
-          n_active:int, # k, experts for each token
-         ) -> tuple[Tensor, Tensor]: # weights N k, in float32, and experts N k
+def route(
+    logits: Tensor,  # N E, of tokens and experts
+    n_active: int,  # k, experts for each token
+) -> tuple[Tensor, Tensor]:  # weights N k, in float32, and experts N k
     """The best experts of each token, and how much each counts. Source: Jiang et al. 2024;
     of one alone, Fedus et al. 2021."""
     best, chosen = logits.float().topk(n_active)
-    if n_active > 1: return best.softmax(-1), chosen # they add up to 1
+    if n_active > 1:
+        return best.softmax(-1), chosen  # they add up to 1
     return logits.float().softmax(-1).gather(-1, chosen), chosen
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #mixture-layer
-def check_experts(n_experts:int, # E
-                  n_active:int, # k, experts for each token
-                 ):
+def check_experts(
+    n_experts: int,  # E
+    n_active: int,  # k, experts for each token
+):
     "Refuse numbers of experts that cannot be."
     check_sizes(n_experts=n_experts, n_active=n_active)
     if n_active > n_experts:
         raise argument_error('n_active', n_active, f'at most {n_experts} experts')
 
+
 class MixtureOfExperts(nn.Module):
     """Feed-forward networks of which a router chooses some for each token. Source: Shazeer
     et al. 2017; Jiang et al. 2024."""
-    def __init__(self,
-                 d_model:int, # D
-                 d_ff:int, # F, hidden width of one expert
-                 n_experts:int, # E
-                 n_active:int, # k, experts for each token
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        d_ff: int,  # F, hidden width of one expert
+        n_experts: int,  # E
+        n_active: int,  # k, experts for each token
+    ):
         super().__init__()
         check_experts(n_experts, n_active)
         self.n_active = n_active
         self.router = nn.Linear(d_model, n_experts, bias=False)
         self.experts = nn.ModuleList(SwiGLU(d_model, d_ff) for _ in range(n_experts))
 
-    def forward(self, x:Tensor, # *batch D
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        x: Tensor,  # *batch D
+    ) -> Tensor:  # *batch D
         check_width('x', x, self.router.in_features)
-        tokens = x.reshape(-1, x.shape[-1]) # N D
-        weights, chosen = route(self.router(tokens), self.n_active) # N k each
+        tokens = x.reshape(-1, x.shape[-1])  # N D
+        weights, chosen = route(self.router(tokens), self.n_active)  # N k each
         out = torch.zeros_like(tokens)
         for i, expert in enumerate(self.experts):
-            rows, place = (chosen == i).nonzero(as_tuple=True) # tokens that chose it
-            found = weights[rows, place, None]*expert(tokens[rows])
+            rows, place = (chosen == i).nonzero(as_tuple=True)  # tokens that chose it
+            found = weights[rows, place, None] * expert(tokens[rows])
             out = out.index_add(0, rows, found.to(out.dtype))
         return out.view_as(x)
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #balance-code
-def load_balancing_loss(logits:Tensor, # N E, of a router
-                        n_active:int, # k, experts for each token
-                       ) -> Tensor: # scalar, 1 where shares and probabilities are even
+def load_balancing_loss(
+    logits: Tensor,  # N E, of a router
+    n_active: int,  # k, experts for each token
+) -> Tensor:  # scalar, 1 where shares and probabilities are even
     """How unevenly tokens are shared out, padding included. Source: Fedus et al. 2021,
     equation 4. Differs: shares of all k choices."""
     _, chosen = route(logits, n_active)
     shares = chosen.flatten().bincount(minlength=logits.shape[-1]) / chosen.numel()
-    return logits.shape[-1]*(shares*logits.float().softmax(-1).mean(0)).sum()
+    return logits.shape[-1] * (shares * logits.float().softmax(-1).mean(0)).sum()
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #record-routing
 @contextmanager
-def record_routing(model:nn.Module, # with `MixtureOfExperts` inside
-                  ): # yields a list of (layer, logits N E), one for each call
+def record_routing(
+    model: nn.Module,  # with `MixtureOfExperts` inside
+):  # yields a list of (layer, logits N E), one for each call
     "Collect what the routers say inside the `with` block, by hooks that end with it."
     found, layers = [], [m for m in model.modules() if isinstance(m, MixtureOfExperts)]
-    def keep(layer): return lambda router, inputs, logits: found.append((layer, logits))
-    hooks = [layer.router.register_forward_hook(keep(layer)) for layer in layers]
-    try: yield found
-    finally:
-        for hook in hooks: hook.remove()
 
-def balanced_loss(model:nn.Module, # with `MixtureOfExperts` inside
-                  batch, # see `sequence_loss`
-                  label_smoothing:float=0.0, # probability
-                  weight:float=0.01, # of the balance
-                  loss_fn:Callable=sequence_loss, # (model, batch, smoothing) -> summed loss
-                 ) -> Tensor: # scalar, nats, summed over target tokens
+    def keep(layer):
+        return lambda router, inputs, logits: found.append((layer, logits))
+
+    hooks = [layer.router.register_forward_hook(keep(layer)) for layer in layers]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def balanced_loss(
+    model: nn.Module,  # with `MixtureOfExperts` inside
+    batch,  # see `sequence_loss`
+    label_smoothing: float = 0.0,  # probability
+    weight: float = 0.01,  # of the balance
+    loss_fn: Callable = sequence_loss,  # (model, batch, smoothing) -> summed loss
+) -> Tensor:  # scalar, nats, summed over target tokens
     "The loss of a batch, and for each of its tokens a share of the layers' imbalance."
-    with record_routing(model) as found: loss = loss_fn(model, batch, label_smoothing)
-    if not found: raise argument_error('model', 'no experts', 'a MixtureOfExperts inside')
+    with record_routing(model) as found:
+        loss = loss_fn(model, batch, label_smoothing)
+    if not found:
+        raise argument_error('model', 'no experts', 'a MixtureOfExperts inside')
     terms = [load_balancing_loss(logits, layer.n_active) for layer, logits in found]
-    return loss + weight*batch.n_tokens*torch.stack(terms).mean()
+    return loss + weight * batch.n_tokens * torch.stack(terms).mean()

@@ -9,11 +9,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..config import (argument_error, check_numbers, check_sizes,
-                                          check_width)
-from ..multi_head_attention import (MultiHeadAttention, QKVProjection,
-                                                        attend, head_sizes, merge_heads,
-                                                        records_of)
+from annotated_transformer.config import (
+    argument_error,
+    check_numbers,
+    check_sizes,
+    check_width,
+)
+from annotated_transformer.multi_head_attention import (
+    MultiHeadAttention,
+    QKVProjection,
+    attend,
+    head_sizes,
+    merge_heads,
+    active_recorders,
+)
 
 # %% auto #0
 __all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'repeat_heads', 'fold_heads',
@@ -23,16 +32,20 @@ __all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'Grouped
 class RMSNorm(nn.Module):
     """Divide each position's vector by its root mean square. Source: Zhang and Sennrich
     2019."""
-    def __init__(self,
-                 d_model:int, # D
-                 eps:float=1e-6, # added to the mean square
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        eps: float = 1e-6,  # added to the mean square
+    ):
         super().__init__()
         check_sizes(d_model=d_model)
         self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
 
-    def forward(self, x:Tensor, # *batch D
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        x: Tensor,  # *batch D
+    ) -> Tensor:  # *batch D
         check_width('x', x, len(self.weight))
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
@@ -40,83 +53,97 @@ class RMSNorm(nn.Module):
 class SwiGLU(nn.Module):
     """A feed-forward network on each position whose hidden layer is a product. Source:
     Shazeer 2020, equation 6."""
-    def __init__(self,
-                 d_model:int, # D
-                 d_ff:int, # F, width of the hidden layer
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        d_ff: int,  # F, width of the hidden layer
+    ):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
         self.up_proj = nn.Linear(d_model, d_ff, bias=False)
         self.down_proj = nn.Linear(d_ff, d_model, bias=False)
 
-    def forward(self, x:Tensor, # *batch D
-               ) -> Tensor: # *batch D
+    def forward(
+        self,
+        x: Tensor,  # *batch D
+    ) -> Tensor:  # *batch D
         check_width('x', x, self.gate_proj.in_features)
-        return self.down_proj(F.silu(self.gate_proj(x))*self.up_proj(x))
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 # %% ../../nbs/60_models.modern_layers.ipynb #stretched-frequencies
-def stretched_frequencies(frequencies:Tensor, # of `inv_freq`, radians per position
-                          factor:float, # by how much slow hands are slowed down
-                          trained_length:int=8192, # tokens of the first texts
-                          slow:float=1.0, # rounds in such a text; fewer: slowed down fully
-                          fast:float=4.0, # rounds in such a text; more: left as they are
-                         ) -> Tensor: # of the same shape
+def stretched_frequencies(
+    frequencies: Tensor,  # of `inv_freq`, radians per position
+    factor: float,  # by how much slow hands are slowed down
+    trained_length: int = 8192,  # tokens of the first texts
+    slow: float = 1.0,  # rounds in such a text; fewer: slowed down fully
+    fast: float = 4.0,  # rounds in such a text; more: left as they are
+) -> Tensor:  # of the same shape
     """Frequencies for texts that are longer than the first ones. Source: Llama 3.1, its
     published code."""
     check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
     check_sizes(trained_length=trained_length)
-    check_numbers(f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast,
-                  slow=slow)
-    rounds = trained_length*frequencies/(2*torch.pi)
-    kept = ((rounds - slow)/(fast - slow)).clamp(0, 1) # 1: as it is
-    return frequencies*(kept + (1 - kept)/factor)
+    check_numbers(
+        f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast, slow=slow
+    )
+    rounds = trained_length * frequencies / (2 * torch.pi)
+    kept = ((rounds - slow) / (fast - slow)).clamp(0, 1)  # 1: as it is
+    return frequencies * (kept + (1 - kept) / factor)
 
 # %% ../../nbs/60_models.modern_layers.ipynb #grouped-projection
-def check_heads(n_heads:int, # H, of queries
-                n_kv_heads:int, # G, of keys and values
-               ):
+def check_heads(
+    n_heads: int,  # H, of queries
+    n_kv_heads: int,  # G, of keys and values
+):
     "Refuse heads that cannot be divided into groups of one size."
     check_sizes(n_kv_heads=n_kv_heads)
     if n_heads % n_kv_heads:
         raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
 
+
 class GroupedQKVProjection(QKVProjection):
     "W^Q of all heads over W^K and W^V of fewer. Source: Ainslie et al. 2023."
-    def __init__(self,
-                 d_model:int, # D, width of the inputs
-                 n_heads:int, # H, of queries
-                 n_kv_heads:int, # G, of keys and values, a divisor of H
-                 d_k:int|None=None, # width of a query, key or value; None means D/H
-                 bias:bool=False, # a bias for each
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D, width of the inputs
+        n_heads: int,  # H, of queries
+        n_kv_heads: int,  # G, of keys and values, a divisor of H
+        d_k: int | None = None,  # width of a query, key or value; None means D/H
+        bias: bool = False,  # a bias for each
+    ):
         d_k, _ = head_sizes(d_model, n_heads, d_k, d_k)
         check_heads(n_heads, n_kv_heads)
-        nn.Linear.__init__(self, d_model, (n_heads + 2*n_kv_heads)*d_k, bias=bias)
+        nn.Linear.__init__(self, d_model, (n_heads + 2 * n_kv_heads) * d_k, bias=bias)
         self.n_heads, self.n_kv_heads, self.d_k, self.d_v = n_heads, n_kv_heads, d_k, d_k
-        self.sizes = [n_heads*d_k, n_kv_heads*d_k, n_kv_heads*d_k]
+        self.sizes = [n_heads * d_k, n_kv_heads * d_k, n_kv_heads * d_k]
         self.heads = n_heads, n_kv_heads, n_kv_heads
 
 # %% ../../nbs/60_models.modern_layers.ipynb #repeat-heads
-def repeat_heads(x:Tensor, # B G K Dk, keys or values
-                 n_heads:int, # H, a multiple of G
-                ) -> Tensor: # B H K Dk
+def repeat_heads(
+    x: Tensor,  # B G K Dk, keys or values
+    n_heads: int,  # H, a multiple of G
+) -> Tensor:  # B H K Dk
     "The keys or values of each group, once for each of its heads."
     check_heads(n_heads, x.shape[1])
-    return x.repeat_interleave(n_heads//x.shape[1], dim=1)
+    return x.repeat_interleave(n_heads // x.shape[1], dim=1)
 
 # %% ../../nbs/60_models.modern_layers.ipynb #fold-heads
-def fold_heads(query:Tensor, # B H Q Dk
-               mask:Tensor|None, # bool, broadcastable to B H Q K
-               n_kv_heads:int, # G, a divisor of H
-              ) -> tuple[Tensor, Tensor|None]: # B G H/G*Q Dk, and the mask of these rows
+def fold_heads(
+    query: Tensor,  # B H Q Dk
+    mask: Tensor | None,  # bool, broadcastable to B H Q K
+    n_kv_heads: int,  # G, a divisor of H
+) -> tuple[Tensor, Tensor | None]:  # B G H/G*Q Dk, and the mask of these rows
     "The queries of all heads of a group, one below the other, before the group's keys."
     check_heads(query.shape[1], n_kv_heads)
-    n, n_queries = query.shape[1]//n_kv_heads, query.shape[2]
+    n, n_queries = query.shape[1] // n_kv_heads, query.shape[2]
     rows = query.unflatten(1, (n_kv_heads, n)).flatten(2, 3)
-    if mask is None or n == 1: return rows, mask
-    if mask.ndim < 2: raise argument_error('mask', tuple(mask.shape), 'two axes or more')
-    if mask.ndim > 2 and mask.shape[-3] > 1: # another mask for each head
+    if mask is None or n == 1:
+        return rows, mask
+    if mask.ndim < 2:
+        raise argument_error('mask', tuple(mask.shape), 'two axes or more')
+    if mask.ndim > 2 and mask.shape[-3] > 1:  # another mask for each head
         mask = mask.expand(*mask.shape[:-2], n_queries, mask.shape[-1])
         return rows, mask.unflatten(-3, (n_kv_heads, n)).flatten(-3, -2)
     return rows, mask if mask.shape[-2] == 1 else mask.tile(n, 1)
@@ -124,48 +151,71 @@ def fold_heads(query:Tensor, # B H Q Dk
 # %% ../../nbs/60_models.modern_layers.ipynb #grouped-attention
 class GroupedQueryAttention(MultiHeadAttention):
     "Attention whose heads share keys and values in groups. Source: Ainslie et al. 2023."
-    def __init__(self, d_model:int, # D, width of inputs and output
-                 n_heads:int, # H, of queries
-                 n_kv_heads:int, # G, of keys and values, a divisor of H
-                 d_k:int|None=None, # width of a query, key or value; None means D/H
-                 bias:bool=False, # for queries, keys and values
-                 norm_eps:float|None=None, # of RMSNorms of queries and keys; None: none
-                 rotary:nn.Module|None=None, # a `RotaryEmbedding` of queries and keys
-                ):
+
+    def __init__(
+        self,
+        d_model: int,  # D, width of inputs and output
+        n_heads: int,  # H, of queries
+        n_kv_heads: int,  # G, of keys and values, a divisor of H
+        d_k: int | None = None,  # width of a query, key or value; None means D/H
+        bias: bool = False,  # for queries, keys and values
+        norm_eps: float | None = None,  # of RMSNorms of queries and keys; None: none
+        rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+    ):
         super().__init__(d_model, n_heads, d_k, d_k, rotary=rotary)
         self.qkv_proj = GroupedQKVProjection(d_model, n_heads, n_kv_heads, d_k, bias)
         d_k = self.qkv_proj.d_k
-        def norm(): return nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
+
+        def norm():
+            return nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
+
         self.query_norm, self.key_norm = norm(), norm()
 
-    def forward(self, x:Tensor, # B Q D
-                memory:Tensor|tuple|None=None, # B K D or keys, values; None: x itself
-                mask:Tensor|None=None, # bool, broadcastable to B H Q K; True = may attend
-                positions:Tensor|None=None, # Q, of x, for `rotary`; None: 0 ... Q-1
-                cache=None, # a `KVCache` of earlier tokens; x is appended to it
-                is_causal:bool=False, # instead of a mask: token i may attend to 0 ... i
-                need_weights:bool=False, # return the weights as well
-               ) -> Tensor|tuple[Tensor, Tensor]: # B Q D, and B H Q K on request
-        query, key, value = self.qkv_proj(x, memory) # B H Q Dk, B G K Dk, B G K Dk
+    def forward(
+        self,
+        x: Tensor,  # B Q D
+        memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
+        mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
+        positions: Tensor | None = None,  # Q, of x, for `rotary`; None: 0 ... Q-1
+        cache=None,  # a `KVCache` of earlier tokens; x is appended to it
+        is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
+        need_weights: bool = False,  # return the weights as well
+    ) -> Tensor | tuple[Tensor, Tensor]:  # B Q D, and B H Q K on request
+        query, key, value = self.qkv_proj(x, memory)  # B H Q Dk, B G K Dk, B G K Dk
         query, key = self.query_norm(query), self.key_norm(key)
-        if self.rotary: query, key = self.rotary.rotate(query, key, positions)
-        if cache: key, value = cache.update(key, value)
-        heads = query.shape[:3] # B H Q
-        if is_causal: key, value = (repeat_heads(x, heads[1]) for x in (key, value))
-        else: query, mask = fold_heads(query, mask, key.shape[1]) # B G H/G*Q Dk
-        records = records_of(self) # none, except inside `record_attention`
-        out, w = attend(query, key, value, mask, 0.0, self.attention_fn, is_causal,
-                        need_weights or bool(records)) # *heads Dk, or folded
-        if w is not None: w = w.reshape(*heads, -1) # B H Q K
-        for record in records: record.append(w.detach())
-        out = self.out_proj(merge_heads(out.reshape(*heads, -1))) # B Q D
+        if self.rotary:
+            query, key = self.rotary.rotate(query, key, positions)
+        if cache:
+            key, value = cache.update(key, value)
+        heads = query.shape[:3]  # B H Q
+        if is_causal:
+            key, value = (repeat_heads(x, heads[1]) for x in (key, value))
+        else:
+            query, mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
+        records = active_recorders(self)  # none, except inside `record_attention`
+        out, w = attend(
+            query,
+            key,
+            value,
+            mask,
+            0.0,
+            self.attention_fn,
+            is_causal,
+            need_weights or bool(records),
+        )  # *heads Dk, or folded
+        if w is not None:
+            w = w.reshape(*heads, -1)  # B H Q K
+        for record in records:
+            record.append(w.detach())
+        out = self.out_proj(merge_heads(out.reshape(*heads, -1)))  # B Q D
         return (out, w) if need_weights else out
 
 # %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
-def sliding_window_mask(mask:Tensor, # *batch Q K, bool, causal; True = may attend
-                        window:int, # keys at the most, the query's own among them
-                       ) -> Tensor: # *batch Q K
+def sliding_window_mask(
+    mask: Tensor,  # *batch Q K, bool, causal; True = may attend
+    window: int,  # keys at the most, the query's own among them
+) -> Tensor:  # *batch Q K
     "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
     check_sizes(window=window)
-    from_here = mask.flip(-1).cumsum(-1).flip(-1) # how many of them, up to the last one
+    from_here = mask.flip(-1).cumsum(-1).flip(-1)  # how many of them, up to the last one
     return mask & (from_here <= window)

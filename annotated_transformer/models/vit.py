@@ -14,17 +14,22 @@ from ..config import argument_error, check_sizes
 from ..dropout import Dropout
 from ..multi_head_attention import record_attention
 from ..positions import LearnedPositionalEmbedding
-from ..transformer import (StackConfig, build_encoder,
-                                               check_stack_config, init_weights)
+from annotated_transformer.transformer import (
+    StackConfig,
+    build_encoder,
+    check_stack_config,
+    init_weights,
+)
 
 # %% auto #0
 __all__ = ['patch_grid', 'patchify', 'PatchEmbedding', 'ViTConfig', 'ViT', 'ImageClassifier', 'cls_attention']
 
 # %% ../../nbs/56_models.vit.ipynb #patch-grid
-def patch_grid(height:int, # of the picture, pixels
-               width:int, # of the picture, pixels
-               patch_size:int, # P, pixels
-              ) -> tuple[int, int]: # rows and columns of patches
+def patch_grid(
+    height: int,  # of the picture, pixels
+    width: int,  # of the picture, pixels
+    patch_size: int,  # P, pixels
+) -> tuple[int, int]:  # rows and columns of patches
     """How many patches lie below and beside each other. Raises `ValueError` where they do
     not fit."""
     check_sizes(height=height, width=width, patch_size=patch_size)
@@ -33,29 +38,37 @@ def patch_grid(height:int, # of the picture, pixels
             raise argument_error(name, size, f'a multiple of patch_size = {patch_size}')
     return height // patch_size, width // patch_size
 
-def patchify(images:Tensor, # B C H W
-             patch_size:int, # P, pixels
-            ) -> Tensor: # B N C*P*P, row by row
+
+def patchify(
+    images: Tensor,  # B C H W
+    patch_size: int,  # P, pixels
+) -> Tensor:  # B N C*P*P, row by row
     "Cut pictures into squares."
     rows, columns = patch_grid(*images.shape[2:], patch_size)
-    cut = images.unflatten(3, (columns, -1)).unflatten(2, (rows, -1)) # B C rows P columns P
+    cut = images.unflatten(3, (columns, -1)).unflatten(
+        2, (rows, -1)
+    )  # B C rows P columns P
     return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
 # %% ../../nbs/56_models.vit.ipynb #patchembedding
 class PatchEmbedding(nn.Module):
     "Pictures to a vector for each patch. Source: Dosovitskiy et al. 2021, equation 1."
-    def __init__(self,
-                 n_channels:int, # C
-                 patch_size:int, # P, pixels
-                 d_model:int, # D
-                ):
+
+    def __init__(
+        self,
+        n_channels: int,  # C
+        patch_size: int,  # P, pixels
+        d_model: int,  # D
+    ):
         super().__init__()
         check_sizes(n_channels=n_channels, patch_size=patch_size, d_model=d_model)
         self.patch_size = patch_size
         self.linear = nn.Linear(n_channels * patch_size**2, d_model)
 
-    def forward(self, images:Tensor, # B C H W
-               ) -> Tensor: # B N D
+    def forward(
+        self,
+        images: Tensor,  # B C H W
+    ) -> Tensor:  # B N D
         return self.linear(patchify(images, self.patch_size))
 
 # %% ../../nbs/56_models.vit.ipynb #vitconfig
@@ -63,23 +76,35 @@ class PatchEmbedding(nn.Module):
 class ViTConfig(StackConfig):
     """The architecture of a model, by default ViT-Base/16. Source: Dosovitskiy et al. 2021,
     table 1."""
-    d_model: int = 768 # D
-    d_ff: int = 3072 # F
-    n_heads: int = 12 # heads
-    n_layers: int = 12 # layers
-    dropout: float = 0.0 # probability
-    attention_bias: bool = True # biases on the four projections
-    norm: str = 'pre' # see `NORM_ORDERS`
-    norm_eps: float = 1e-12 # added to the variance
-    activation: str = 'gelu' # see `ACTIVATIONS`
-    height: int = 224 # of a picture, pixels
-    width: int = 224 # of a picture, pixels
-    patch_size: int = 16 # P, pixels
-    n_channels: int = 3 # C: 3 for colours, 1 for grey
-    n_classes: int = 1000 # answers to choose from
-    presets = {'base': {},
-               'tiny': dict(height=8, width=8, patch_size=4, n_channels=1, n_classes=10,
-                                        d_model=64, d_ff=128, n_heads=4, n_layers=3)}
+
+    d_model: int = 768  # D
+    d_ff: int = 3072  # F
+    n_heads: int = 12  # heads
+    n_layers: int = 12  # layers
+    dropout: float = 0.0  # probability
+    attention_bias: bool = True  # biases on the four projections
+    norm: str = 'pre'  # see `NORM_ORDERS`
+    norm_eps: float = 1e-12  # added to the variance
+    activation: str = 'gelu'  # see `ACTIVATIONS`
+    height: int = 224  # of a picture, pixels
+    width: int = 224  # of a picture, pixels
+    patch_size: int = 16  # P, pixels
+    n_channels: int = 3  # C: 3 for colours, 1 for grey
+    n_classes: int = 1000  # answers to choose from
+    presets = {
+        'base': {},
+        'tiny': dict(
+            height=8,
+            width=8,
+            patch_size=4,
+            n_channels=1,
+            n_classes=10,
+            d_model=64,
+            d_ff=128,
+            n_heads=4,
+            n_layers=3,
+        ),
+    }
 
     def __post_init__(self):
         check_stack_config(self)
@@ -90,25 +115,30 @@ class ViTConfig(StackConfig):
 class ViT(nn.Module):
     """Pictures to vectors: the class token's, then the patches'. Source: Dosovitskiy et al.
     2021."""
-    config_class = ViTConfig # what `load_model` reads
 
-    def __init__(self, config:ViTConfig): # architecture; its n_classes is not used
+    config_class = ViTConfig  # what `load_model` reads
+
+    def __init__(self, config: ViTConfig):  # architecture; its n_classes is not used
         super().__init__()
         self.config = config
         rows, columns = patch_grid(config.height, config.width, config.patch_size)
         self.patches = PatchEmbedding(config.n_channels, config.patch_size, config.d_model)
         self.cls_token = nn.Parameter(torch.randn(config.d_model) * 0.02)
-        self.positions = LearnedPositionalEmbedding(config.d_model, 1 + rows*columns,
-                                                    config.d_k)
+        self.positions = LearnedPositionalEmbedding(
+            config.d_model, 1 + rows * columns, config.d_k
+        )
         self.dropout, self.encoder = Dropout(config.dropout), build_encoder(config)
         init_weights(self)
 
-    def forward(self, images:Tensor, # B C H W, values from 0 to 1
-               ) -> Tensor: # B 1+N D
+    def forward(
+        self,
+        images: Tensor,  # B C H W, values from 0 to 1
+    ) -> Tensor:  # B 1+N D
         wanted = self.config.n_channels, self.config.height, self.config.width
         if images.shape[1:] != wanted:
-            raise argument_error('images', tuple(images.shape),
-                                 f'B C H W, with C H W = {wanted}')
+            raise argument_error(
+                'images', tuple(images.shape), f'B C H W, with C H W = {wanted}'
+            )
         patches = self.patches(images)
         x = torch.cat([self.cls_token.expand(len(images), 1, -1), patches], dim=1)
         return self.encoder(self.dropout(self.positions.add(x)))
@@ -116,25 +146,32 @@ class ViT(nn.Module):
 # %% ../../nbs/56_models.vit.ipynb #imageclassifier
 class ImageClassifier(nn.Module):
     "A picture in, logits of classes out. Source: Dosovitskiy et al. 2021."
-    config_class = ViTConfig # what `load_model` reads
 
-    def __init__(self, config:ViTConfig): # architecture
+    config_class = ViTConfig  # what `load_model` reads
+
+    def __init__(self, config: ViTConfig):  # architecture
         super().__init__()
         self.config = config
-        self.vit, self.output = ViT(config), init_weights(nn.Linear(config.d_model,
-                                                                    config.n_classes))
+        self.vit, self.output = (
+            ViT(config),
+            init_weights(nn.Linear(config.d_model, config.n_classes)),
+        )
 
-    def forward(self, images:Tensor, # B C H W, values from 0 to 1
-               ) -> Tensor: # B n_classes
+    def forward(
+        self,
+        images: Tensor,  # B C H W, values from 0 to 1
+    ) -> Tensor:  # B n_classes
         return self.output(self.vit(images)[:, 0])
 
 # %% ../../nbs/56_models.vit.ipynb #class-attention
 @torch.no_grad()
-def cls_attention(model:nn.Module, # an `ImageClassifier` in evaluation mode
-                  images:Tensor, # B C H W, on its device
-                 ) -> Tensor: # L B heads rows columns, on the CPU
+def cls_attention(
+    model: nn.Module,  # an `ImageClassifier` in evaluation mode
+    images: Tensor,  # B C H W, on its device
+) -> Tensor:  # L B heads rows columns, on the CPU
     "The weights of the class token over the patches. What it gives to itself is left out."
-    with record_attention(model) as records: model(images)
+    with record_attention(model) as records:
+        model(images)
     grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
-    rows = [calls[0][:, :, 0, 1:] for calls in records.values()] # B heads N for each layer
+    rows = [calls[0][:, :, 0, 1:] for calls in records.values()]  # B heads N for each layer
     return torch.stack(rows).unflatten(-1, grid).cpu()
