@@ -10,24 +10,28 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 # %% auto #0
-__all__ = ['DROPOUT_LEVELS', 'dropout_mask', 'apply_dropout', 'Dropout']
+__all__ = ['dropout_mask', 'apply_dropout', 'Dropout']
 
 # %% ../nbs/70_dropout.ipynb #dropout-functions
-DROPOUT_LEVELS = 2**16  # of the piece of a random number that decides
-
-
+# Why not `nn.Dropout`? On a CPU drawing its mask costs as much as the layer before it, and
+# every stored result of this book was drawn by these functions.
 def dropout_mask(
     x: Tensor,  # any shape, on a CPU
     p: float,  # probability of a zero, in (0, 1), rounded to 1/65,536
 ) -> Tensor:  # zeros, and 1 / (1 - p) elsewhere, like x
     "A random mask that keeps the mean, from 16 random bits for each number."
-    n_dropped, n = round(p * DROPOUT_LEVELS), x.numel()
+    n = x.numel()
+    n_dropped = round(2**16 * p)  # of the 65,536 values that 16 bits have
+
+    # one draw of 64 bits for four numbers
     draws = torch.empty((n + 3) // 4, dtype=torch.int64, device=x.device)
     draws.random_(-(2**63), None)
-    pieces = draws.view(torch.int16)[:n].view(x.shape)
+    pieces = draws.view(torch.int16)[:n].view(x.shape)  # from -2**15 to 2**15 - 1
+
     # written as numbers at once: a boolean mask would have to be converted in each product
-    kept = torch.ge(pieces, n_dropped - DROPOUT_LEVELS // 2, out=torch.empty_like(x))
-    return kept.div_(1 - n_dropped / DROPOUT_LEVELS)
+    mask = torch.empty_like(x)
+    torch.ge(pieces, n_dropped - 2**15, out=mask)
+    return mask.div_(1 - n_dropped / 2**16)
 
 
 def apply_dropout(
@@ -35,8 +39,9 @@ def apply_dropout(
     p: float,  # probability of a zero, now
 ) -> Tensor:  # like x
     "Dropout of a tensor, as `F.dropout` in training; on a CPU its bits are drawn faster."
-    ours = 0 < round(p * DROPOUT_LEVELS) < DROPOUT_LEVELS and x.device.type == 'cpu'
-    if not ours or torch.compiler.is_compiling():
+    if x.device.type != 'cpu' or torch.compiler.is_compiling():
+        return F.dropout(x, p)
+    if not 0 < round(2**16 * p) < 2**16:  # 16 bits cannot tell it from 0 or 1
         return F.dropout(x, p)
     return x * dropout_mask(x, p)
 
@@ -48,4 +53,6 @@ class Dropout(nn.Dropout):
         self,
         x: Tensor,  # any shape
     ) -> Tensor:  # like x
-        return apply_dropout(x, self.p) if self.training else x
+        if not self.training:
+            return x
+        return apply_dropout(x, self.p)

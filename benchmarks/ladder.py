@@ -28,7 +28,7 @@ from annotated_transformer.loss import (
 )
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
-from annotated_transformer.speed.tiled_attention import peak_bytes
+from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
 from annotated_transformer.transformer import Transformer, TransformerConfig
 

@@ -16,8 +16,8 @@ from torch import nn
 
 from annotated_transformer.attention import fused_attention, reference_attention
 from annotated_transformer.masks import causal_mask
+from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.speed.tiled_attention import (
-    peak_bytes,
     restricted_attention,
     tiled_attention,
 )

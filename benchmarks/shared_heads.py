@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from annotated_transformer.masks import causal_mask
 from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
 from annotated_transformer.multi_head_attention import attend
-from annotated_transformer.speed.tiled_attention import peak_bytes
+from annotated_transformer.speed.allocations import peak_bytes
 
 LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
 TRAINED = dict(n_heads=8, n_kv_heads=2, d_k=64)

@@ -18,7 +18,6 @@ from annotated_transformer.speed.decoding_speed import (
     linear_weights,
     measure_products,
     prepare_for_decoding,
-    weight_of,
 )
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.positions import POSITIONS, sinusoids
@@ -401,9 +400,9 @@ def test_what_does_not_gain_stays_plain():
     some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
     prepared = prepare_for_decoding(model, some)
     skinny = [layer for layer in prepared.modules() if isinstance(layer, Skinny)]
-    assert skinny and {
-        (*weight_of(layer).shape, weight_of(layer).dtype) for layer in skinny
-    } == {shape}
+    assert skinny and {(*layer.weight.shape, layer.weight.dtype) for layer in skinny} == {
+        shape
+    }
     assert {layer.skinny.faster for layer in skinny} == {frozenset([1])}
     assert not any(
         isinstance(layer, Skinny)

@@ -14,7 +14,7 @@ from annotated_transformer.experiments.copy_task import CopyTaskConfig, held_out
 from annotated_transformer.experiments.language_model import ngram_losses, sample_prompts
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
-from annotated_transformer.speed.tiled_attention import peak_bytes
+from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 

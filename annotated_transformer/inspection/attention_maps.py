@@ -22,8 +22,8 @@ from ..decoding import greedy_decode
 from ..multi_head_attention import record_attention
 
 # %% auto #0
-__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'trace_self_attention', 'plot_attention',
-           'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
+__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'check_numbers', 'trace_attention', 'trace_self_attention',
+           'plot_attention', 'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #stacked-rows
 def concat_steps(
@@ -31,12 +31,14 @@ def concat_steps(
 ) -> Tensor:  # B H (all Q) (longest K)
     """The rows of several calls as one map. Raises `ValueError` unless each of them has one
     query."""
-    if len(calls) > 1 and any(call.shape[2] != 1 for call in calls):
-        raise argument_error(
-            'calls', [call.shape[2] for call in calls], 'one call, or one query in each'
-        )
+    n_queries = [call.shape[2] for call in calls]
+    if len(calls) > 1 and set(n_queries) != {1}:
+        raise argument_error('calls', n_queries, 'one call, or one query in each')
+
+    # earlier calls saw fewer keys
     n_keys = max(call.shape[3] for call in calls)
-    return torch.cat([F.pad(call, (0, n_keys - call.shape[3])) for call in calls], dim=2)
+    padded = [F.pad(call, (0, n_keys - call.shape[3])) for call in calls]
+    return torch.cat(padded, dim=2)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attention-of
 def capture_attention(
@@ -47,26 +49,30 @@ def capture_attention(
     are."""
     with record_attention(model) as records:
         output = run()
+
+    # 'encoder.layers.0.self_attention' is a layer of the part 'encoder self'
     layers = {}
-    # 'encoder.layers.0.self_attention' belongs to 'encoder self'
     for name, calls in records.items():
-        words = [
-            word.removesuffix('_attention')
-            for word in name.split('.')
-            if not word.isdecimal() and word != 'layers'
-        ]
-        layers.setdefault(' '.join(words) or 'attention', []).append(concat_steps(calls))
+        words = []
+        for word in name.split('.'):
+            if word != 'layers' and not word.isdecimal():
+                words.append(word.removesuffix('_attention'))
+        part = ' '.join(words) or 'attention'
+        layers.setdefault(part, []).append(concat_steps(calls))
+
+    weights = {}
     for part, maps in layers.items():
         shapes = {tuple(m.shape) for m in maps}
         if len(shapes) > 1:
             raise argument_error(part, sorted(shapes), 'layers of one shape, B H Q K')
-    return output, {part: torch.stack(maps) for part, maps in layers.items()}
+        weights[part] = torch.stack(maps)
+    return output, weights
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attended
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Where one example looks: the weights of each part of a model, with the tokens they
-    stand between."""
+    """Where one example looks: the weights of each part of a model, and the tokens of their
+    rows and columns."""
 
     weights: dict  # part -> L H Q K
     queries: dict  # part -> Q labels, of who looks
@@ -74,7 +80,7 @@ class AttentionMaps:
 
     def __post_init__(self):
         for part, maps in self.weights.items():
-            labels = len(self.queries[part]), len(self.keys[part])
+            labels = (len(self.queries[part]), len(self.keys[part]))
             if maps.ndim != 4 or maps.shape[2:] != labels:
                 raise argument_error(
                     part, tuple(maps.shape), f'L H Q K with Q, K = {labels}, the labels'
@@ -88,50 +94,70 @@ class AttentionMaps:
     ) -> dict:  # title -> Q K
         "Some of the maps, by name. Raises `ValueError` for what is not there."
         check_choice('part', part, self.weights)
-        maps, chosen = self.weights[part], []
-        for name, numbers, count in (
-            ('layers', layers, len(maps)),
-            ('heads', heads, maps.shape[1]),
-        ):
-            chosen.append(range(count) if numbers is None else numbers)
-            for number in chosen[-1]:
-                if not 0 <= number < count:
-                    raise argument_error(name, number, f'numbers from 0 to {count - 1}')
-        return {
-            f'layer {l + 1}, head {h + 1}': maps[l, h] for l in chosen[0] for h in chosen[1]
-        }
+        maps = self.weights[part]
+        n_layers, n_heads = maps.shape[:2]
+
+        layers = range(n_layers) if layers is None else layers
+        heads = range(n_heads) if heads is None else heads
+        check_numbers('layers', layers, n_layers)
+        check_numbers('heads', heads, n_heads)
+
+        selected = {}
+        for layer in layers:
+            for head in heads:
+                selected[f'layer {layer + 1}, head {head + 1}'] = maps[layer, head]
+        return selected
+
+
+def check_numbers(
+    name: str,  # of the argument
+    numbers: list,  # of layers or heads
+    count: int,  # as many there are
+):
+    "Raise `ValueError` for a number that is not in 0 ... count-1."
+    for number in numbers:
+        if not 0 <= number < count:
+            raise argument_error(name, number, f'numbers from 0 to {count - 1}')
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attend
 @torch.no_grad()
 def trace_attention(
     model: nn.Module,  # an encoder-decoder, as in chapter 08, in evaluation mode
     source: list,  # ids, without special tokens
-    target: list
-    | None = None,  # ids, EOS at the end if it has one; None: what the model writes
+    # ids, EOS at the end if it has one; None: what the model writes
+    target: list | None = None,
+    *,
     word: Callable[[int], str] = str,  # the label of an id
 ) -> AttentionMaps:
     "Where each head looks while the model writes `target` for `source`."
-    model = unwrap_compiled(model)  # which may leave out what records the weights
+    model = unwrap_compiled(model)  # a compiled model may not record its weights
     special = SpecialTokens.of(model)
-    named = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
-    if not source or {*source} & {*astuple(special)}:
+    if not source or set(source) & set(astuple(special)):
         raise argument_error('source', source, 'ids, none of them special')
-    src = torch.tensor([[*source, special.eos_id]], device=next(model.parameters()).device)
+
+    # inputs as in training: a source with EOS, a target that begins with BOS
+    device = next(model.parameters()).device
+    src = torch.tensor([[*source, special.eos_id]], device=device)
     if target is None:
         target = greedy_decode(model, src).ids[0].tolist()
     if not target:
         raise argument_error('target', target, 'at least one id')
-    tgt = torch.tensor([[special.bos_id, *target[:-1]]], device=src.device)
+    tgt = torch.tensor([[special.bos_id, *target[:-1]]], device=device)
+
     _, weights = capture_attention(model, lambda: model(src, tgt))
-    read, begun, written = (
-        [named.get(id) or word(id) for id in ids]
-        for ids in (src[0].tolist(), tgt[0].tolist(), target)
-    )
-    queries = {part: read if part.startswith('encoder') else written for part in weights}
-    keys = {part: begun if part == 'decoder self' else read for part in weights}
-    return AttentionMaps(
-        {part: maps[:, 0].cpu() for part, maps in weights.items()}, queries, keys
-    )
+    weights = {part: maps[:, 0].cpu() for part, maps in weights.items()}
+
+    # labels: row i of the decoder is named after the token that it writes, target[i]
+    names = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
+
+    def labels(ids):
+        return [names.get(id) or word(id) for id in ids]
+
+    queries, keys = {}, {}
+    for part in weights:
+        queries[part] = labels(src[0].tolist() if part.startswith('encoder') else target)
+        keys[part] = labels((tgt if part == 'decoder self' else src)[0].tolist())
+    return AttentionMaps(weights, queries, keys)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #trace-self-attention
 @torch.no_grad()
@@ -143,11 +169,12 @@ def trace_self_attention(
     "Where each head of each layer looks while the model reads `ids`."
     model = unwrap_compiled(model)
     inputs = torch.tensor([ids], device=next(model.parameters()).device)
+
     _, weights = capture_attention(model, lambda: model(inputs))
+    weights = {part: maps[:, 0].cpu() for part, maps in weights.items()}
+
     names = dict.fromkeys(weights, labels)
-    return AttentionMaps(
-        {part: maps[:, 0].cpu() for part, maps in weights.items()}, names, names
-    )
+    return AttentionMaps(weights, queries=names, keys=names)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #picture-of
 def plot_attention(
@@ -160,16 +187,19 @@ def plot_attention(
     # only here: the library imports with torch alone
     from annotated_transformer.figures import plotting
 
-    maps, rows, cols = (
-        attended.select(part, layers, heads),
-        attended.queries[part],
-        attended.keys[part],
-    )
-    alone = 10 if len(maps) == 1 else 5  # inches at the most
-    width, height = (
-        min(max(2.4, 0.16 * len(labels) + 1), alone) for labels in (cols, rows)
-    )
-    per_layer = len(heads) if heads is not None else attended.weights[part].shape[1]
+    maps = attended.select(part, layers, heads)
+    rows = attended.queries[part]
+    cols = attended.keys[part]
+
+    # a panel grows with its labels, inches
+    largest = 10 if len(maps) == 1 else 5
+    width = min(max(2.4, 0.16 * len(cols) + 1), largest)
+    height = min(max(2.4, 0.16 * len(rows) + 1), largest)
+
+    # the heads of a layer side by side, as far as the page is wide
+    n_heads = attended.weights[part].shape[1] if heads is None else len(heads)
+    columns = max(1, min(n_heads, int(11 / width)))
+
     return plotting.heatmaps(
         maps,
         rows=rows,
@@ -177,7 +207,7 @@ def plot_attention(
         limits=(0, 1),
         xlabel='to',
         ylabel='from',
-        columns=max(1, min(per_layer, int(11 / width))),
+        columns=columns,
         size=(width, height),
     )
 
@@ -186,15 +216,20 @@ def head_entropy(
     maps: Tensor,  # L H Q K, weights
 ) -> Tensor:  # L H, nats
     "How spread the attention of each head is, on average over its rows."
-    return -torch.xlogy(maps, maps).sum(-1).mean(-1)
+    entropy = -torch.xlogy(maps, maps).sum(-1)  # L H Q
+    return entropy.mean(-1)
 
 
 def mean_attention_distance(
     maps: Tensor,  # L H Q K, weights
 ) -> Tensor:  # L H, tokens
     "How far from its own position each head looks, on average over its rows."
-    rows, columns = (torch.arange(n, device=maps.device) for n in maps.shape[2:])
-    return (maps * (rows[:, None] - columns).abs()).sum(-1).mean(-1)
+    n_queries, n_keys = maps.shape[2:]
+    query_position = torch.arange(n_queries, device=maps.device)[:, None]
+    key_position = torch.arange(n_keys, device=maps.device)
+
+    distance = (query_position - key_position).abs()  # Q K
+    return (maps * distance).sum(-1).mean(-1)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #heads-picture
 def plot_head_statistic(
@@ -205,18 +240,20 @@ def plot_head_statistic(
     from annotated_transformer.figures import plotting
 
     numbers = {part: measure(maps) for part, maps in attended.weights.items()}
-    rows, cols = (
-        {part: range(1, n.shape[axis] + 1) for part, n in numbers.items()}
-        for axis in (0, 1)
-    )
-    most = max(n.max().item() for n in numbers.values())
+    most = max(matrix.max().item() for matrix in numbers.values())
+
+    # layers and heads are counted from 1
+    rows = {part: range(1, matrix.shape[0] + 1) for part, matrix in numbers.items()}
+    cols = {part: range(1, matrix.shape[1] + 1) for part, matrix in numbers.items()}
+
+    n_layers = max(len(labels) for labels in rows.values())
     return plotting.heatmaps(
         numbers,
-        rows,
-        cols,
+        rows=rows,
+        cols=cols,
         xlabel='head',
         ylabel='layer',
         limits=(0, most),
         columns=3,
-        size=(3.2, 1.2 + 0.4 * max(map(len, rows.values()))),
+        size=(3.2, 1.2 + 0.4 * n_layers),
     )

@@ -33,15 +33,17 @@ def static_fallback(
     from annotated_transformer.figures import plotting
 
     means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}
-    rows, cols = (
-        {part: [str(word)[:12] for word in words] for part, words in labels.items()}
-        # cut, so that maps keep their room
-        for labels in (attended.queries, attended.keys)
-    )
+
+    # long words are cut, to leave room for the maps
+    rows, cols = {}, {}
+    for part in means:
+        rows[part] = [str(word)[:12] for word in attended.queries[part]]
+        cols[part] = [str(word)[:12] for word in attended.keys[part]]
+
     return plotting.heatmaps(
         means,
-        rows,
-        cols,
+        rows=rows,
+        cols=cols,
         limits=(0, 1),
         xlabel='to',
         ylabel='from',
@@ -62,6 +64,7 @@ class AttentionView:
     def save(
         self,
         path,  # of the page to write
+        *,
         title: str = 'Attention',  # of the page
     ) -> Path:
         "Write a page of its own that needs no other file."
@@ -80,20 +83,22 @@ def attention_view(
     attended: AttentionMaps,  # one example
 ) -> AttentionView:
     "An interactive view of all layers and heads."
-    parts = [
-        dict(
-            name=part,
-            shape=list(maps.shape),
-            queries=list(map(str, attended.queries[part])),
-            keys=list(map(str, attended.keys[part])),
-            weights=base64.b64encode(
-                bytes((255 * maps).round().int().flatten().tolist())
-            ).decode(),
+    # the data of the script: weights as bytes, 255 for a weight of 1
+    parts = []
+    for part, maps in attended.weights.items():
+        levels = (255 * maps).round().int().flatten().tolist()
+        parts.append(
+            dict(
+                name=part,
+                shape=list(maps.shape),
+                queries=[str(label) for label in attended.queries[part]],
+                keys=[str(label) for label in attended.keys[part]],
+                weights=base64.b64encode(bytes(levels)).decode(),
+            )
         )
-        for part, maps in attended.weights.items()
-    ]
-    # no tag can begin in a label
-    data = json.dumps(parts, ensure_ascii=True).replace('<', '\\u003c')
+    data = json.dumps(parts, ensure_ascii=True)
+    data = data.replace('<', '\\u003c')  # so that no label can begin a tag
+
     still = base64.b64encode(static_fallback(attended)._repr_png_()).decode()
     return AttentionView(
         f'<div class="attention-view"><style>{packed_file("attention_view.css")}</style>'

@@ -19,18 +19,25 @@ from ..embeddings import LMHead, TokenEmbedding
 from ..multi_head_attention import QKVProjection
 
 # %% auto #0
-__all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'Skinny', 'SkinnyLinear', 'SkinnyQKVProjection',
-           'SkinnyEmbedding', 'SkinnyLMHead', 'weight_of', 'refuse_conversion', 'linear_weights', 'clock', 'speedup',
-           'measure_products', 'prepare_for_decoding', 'refuse_training', 'Compiled']
+__all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'ReadOnly', 'Skinny', 'SkinnyLinear', 'SkinnyQKVProjection',
+           'SkinnyEmbedding', 'SkinnyLMHead', 'linear_weights', 'clock', 'speedup', 'measure_products', 'PreparedCopy',
+           'prepare_for_decoding', 'Compiled']
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #few-rows-linear
 def row_class(
     n_rows: int,  # of a product
 ) -> int:  # 1, 4 or 32
     "The number of rows that stands for similar ones: 1, 2 to 8, or more."
-    return 1 if n_rows == 1 else 4 if n_rows <= 8 else 32
+    if n_rows == 1:
+        return 1
+    if n_rows <= 8:
+        return 4
+    return 32
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #fewrows
+# The packed products of bfloat16 go through oneDNN operators that PyTorch does not document.
+# They stay, in an appendix that no other module imports, because nothing else here makes
+# decoding on a CPU so much faster.
 class SkinnyWeight:
     "A matrix with a faster product for few rows. For inference on a CPU."
 
@@ -39,14 +46,16 @@ class SkinnyWeight:
         weight: Tensor,  # out in, shared and not copied
         faster: frozenset = frozenset([1, 4, 32]),  # for which `row_class` it is
     ):
-        self.weight, self.faster, self.packed = weight.detach(), faster, None
-        pack = (
+        self.weight = weight.detach()
+        self.faster = faster
+        self.packed = None
+
+        can_pack = (
             weight.dtype == torch.bfloat16
             and torch.backends.mkldnn.is_available()
             and torch.ops.mkldnn._is_mkldnn_bf16_supported()
         )
-        # a copy, in oneDNN's own order
-        if pack:
+        if can_pack:  # a copy, in oneDNN's own order
             self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
 
     def linear(
@@ -57,6 +66,7 @@ class SkinnyWeight:
         "`F.linear` with these weights, faster for the numbers of rows that gain."
         if x.ndim < 2 or not x.numel():
             return F.linear(x, self.weight, bias)
+
         n_rows = x.numel() // x.shape[-1]
         if row_class(n_rows) not in self.faster:
             return F.linear(x, self.weight, bias)
@@ -66,9 +76,10 @@ class SkinnyWeight:
             )
         if n_rows > 64:
             return F.linear(x, self.weight, bias)
+
+        # the other order: (W x^T)^T
         rows = x.flatten(0, -2)
-        # the one goes as two
-        if n_rows == 1:
+        if n_rows == 1:  # written twice, because the product of a matrix is the faster one
             out = torch.mm(self.weight, torch.cat((rows, rows)).t())[:, 0]
         else:
             out = torch.mm(self.weight, rows.t()).t().contiguous()
@@ -76,26 +87,44 @@ class SkinnyWeight:
         return out.reshape(*x.shape[:-1], -1)
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #skinny-layers
-class Skinny:
-    "What the layers below share: the parameters of a plain layer, and a `SkinnyWeight`."
+class ReadOnly:
+    """A part whose products rest on weights that stay as they are. Raises `ValueError`
+    where it is converted, or given other weights."""
 
-    def __init__(
-        self,
-        plain: nn.Module,  # the layer that it stands for; not used afterwards
-        faster: frozenset,  # the numbers of rows that gain
-    ):
-        vars(self).update(vars(plain))
-        self.skinny = SkinnyWeight(weight_of(plain), faster)
+    def _apply(self, *args, **options):  # behind `.to`, `.half` and the like
+        raise self.refusal('convert')
 
-    def _apply(self, *args, **options):
-        refuse_conversion()  # where a part is converted
+    def load_state_dict(self, *args, **options):
+        raise self.refusal('convert')
 
-    def _load_from_state_dict(self, *args):
-        refuse_conversion()
+    def _load_from_state_dict(self, *args):  # behind `load_state_dict` of a larger module
+        raise self.refusal('convert')
+
+    def refusal(self, verb):
+        wanted = f'the model itself: {verb} that, then prepare a new copy'
+        return argument_error('model', 'a prepared copy', wanted)
+
+
+class Skinny(ReadOnly):
+    """What the layers below share: each has the parameters of a plain layer, and a
+    `SkinnyWeight`."""
+
+
+# Each layer is built without memory, on the device `meta`, and given the plain one's parameters.
 
 
 class SkinnyLinear(Skinny, nn.Linear):
     "A linear layer with a faster product for few rows."
+
+    def __init__(
+        self,
+        plain: nn.Linear,  # the layer that it stands for
+        faster: frozenset,  # the numbers of rows that gain
+    ):
+        super().__init__(plain.in_features, plain.out_features, device='meta')
+        self.weight = plain.weight
+        self.bias = plain.bias
+        self.skinny = SkinnyWeight(plain.weight, faster)
 
     def forward(self, x):  # *batch in -> *batch out
         return self.skinny.linear(x, self.bias)
@@ -106,28 +135,53 @@ class SkinnyQKVProjection(Skinny, QKVProjection):
 
     def __init__(
         self,
-        plain: QKVProjection,  # that it stands for
+        plain: QKVProjection,  # the layer that it stands for
         faster: frozenset,  # the numbers of rows that gain
     ):
-        super().__init__(plain, faster)
-        self.slices = {}  # rows that were asked for, made once
+        with torch.device('meta'):
+            super().__init__(plain.in_features, plain.n_heads, d_k=plain.d_k, d_v=plain.d_v)
+        self.weight = plain.weight
+        self.bias = plain.bias
+        self.skinny = SkinnyWeight(plain.weight, faster)
+        self.slices = {}  # (first row, last row) -> `SkinnyWeight`, made once
 
     def project_rows(self, x, rows):  # as there
-        key = rows.start, rows.stop  # a slice is no key before Python 3.12
+        key = (rows.start, rows.stop)  # a slice is no key before Python 3.12
         if key not in self.slices:
             self.slices[key] = SkinnyWeight(self.weight[rows], self.skinny.faster)
-        return self.slices[key].linear(x, None if self.bias is None else self.bias[rows])
+        bias = None if self.bias is None else self.bias[rows]
+        return self.slices[key].linear(x, bias)
 
 
 class SkinnyEmbedding(Skinny, TokenEmbedding):
     "An embedding whose logits are computed faster for few rows."
 
-    def logits(self, hidden):
-        return self.skinny.linear(hidden)  # *batch D -> *batch V
+    def __init__(
+        self,
+        plain: TokenEmbedding,  # the layer that it stands for
+        faster: frozenset,  # the numbers of rows that gain
+    ):
+        vocab_size, d_model = plain.weight.shape
+        with torch.device('meta'):
+            super().__init__(vocab_size, d_model, scale=plain.scale)
+        self.weight = plain.weight
+        self.skinny = SkinnyWeight(plain.weight, faster)
+
+    def logits(self, hidden):  # *batch D -> *batch V
+        return self.skinny.linear(hidden)
 
 
 class SkinnyLMHead(Skinny, LMHead):
     "The same with a bias for each token."
+
+    def __init__(
+        self,
+        plain: LMHead,  # the layer that it stands for
+        faster: frozenset,  # the numbers of rows that gain
+    ):
+        super().__init__(plain.embedding)
+        self.bias = plain.bias
+        self.skinny = SkinnyWeight(plain.weight, faster)
 
     def logits(self, hidden):  # *batch D -> *batch V
         return self.skinny.linear(hidden, self.bias)
@@ -140,38 +194,23 @@ SKINNY = {
     LMHead: SkinnyLMHead,
 }
 
-
-def weight_of(
-    layer: nn.Module,  # one of `SKINNY`
-) -> Tensor:  # out in
-    "The matrix that a layer multiplies with."
-    return layer.embedding.weight if isinstance(layer, LMHead) else layer.weight
-
-
-def refuse_conversion(
-    *args,  # of `.to`, `.half`, `.load_state_dict`, ...
-    **options,  # likewise
-):
-    "Raise `ValueError`: a prepared copy's products rest on weights that stay as they are."
-    raise argument_error(
-        'model',
-        'a prepared copy',
-        'the model itself: convert that, then prepare a new copy',
-    )
-
 # %% ../../nbs/74_speed.decoding_speed.ipynb #measure-products
 def linear_weights(
     model: nn.Module,  # any model
 ) -> list:  # of parameters out in, each once
     "The matrices of all layers that have a skinny one."
-    found = map(weight_of, filter(lambda m: type(m) in SKINNY, model.modules()))
-    return [*{id(weight): weight for weight in found}.values()]
+    weights = {}
+    for layer in model.modules():
+        if type(layer) in SKINNY:
+            weights[id(layer.weight)] = layer.weight
+    return list(weights.values())
 
 
 def clock() -> float:  # seconds
     "Processor time of this thread; real time where the system counts that too coarsely."
-    fine = time.get_clock_info('thread_time').resolution < 1e-6
-    return time.thread_time() if fine else time.perf_counter()
+    if time.get_clock_info('thread_time').resolution < 1e-6:
+        return time.thread_time()
+    return time.perf_counter()
 
 
 def speedup(
@@ -181,27 +220,38 @@ def speedup(
 ) -> float:  # above 1: the skinny product is faster
     "Time of `F.linear` over that of the skinny product, of medians."
     x = torch.randn(n_rows, weights[0].shape[1]).to(weights[0].dtype)
-    sides = (
-        [partial(F.linear, weight=weight) for weight in weights],
-        [SkinnyWeight(weight).linear for weight in weights],
-    )
+    plain = [partial(F.linear, weight=weight) for weight in weights]
+    skinny = [SkinnyWeight(weight).linear for weight in weights]
 
-    def seconds(side, n_passes):
+    def seconds(products, n_passes):
         start = clock()
         for _ in range(n_passes):
-            for linear in side:
-                linear(x)
+            for product in products:
+                product(x)
         return clock() - start
 
-    once = [seconds(side, 1) for side in (*sides, *sides)]  # the first two warm up
-    n_passes, times = 1 + int(2e-4 / max(*once[2:], 1e-6)), ([], [])
+    # warm up
+    seconds(plain, 1)
+    seconds(skinny, 1)
+
+    # as many passes as take a fifth of a millisecond, which the clock can tell
+    one_pass = max(seconds(plain, 1), seconds(skinny, 1), 1e-6)
+    n_passes = 1 + int(2e-4 / one_pass)
+
+    plain_times = []
+    skinny_times = []
     begin = time.perf_counter()
-    while len(times[1]) < 5 or (
-        len(times[1]) < 31 and time.perf_counter() - begin < budget
-    ):
-        for i in (0, 1) if len(times[0]) % 2 else (1, 0):  # the order alternates
-            times[i].append(seconds(sides[i], n_passes))
-    return median(times[0]) / median(times[1])
+    for turn in range(31):
+        if turn >= 5 and time.perf_counter() - begin >= budget:
+            break
+        # the order alternates, so that neither always goes first
+        if turn % 2 == 0:
+            skinny_times.append(seconds(skinny, n_passes))
+            plain_times.append(seconds(plain, n_passes))
+        else:
+            plain_times.append(seconds(plain, n_passes))
+            skinny_times.append(seconds(skinny, n_passes))
+    return median(plain_times) / median(skinny_times)
 
 
 @torch.inference_mode()
@@ -212,20 +262,52 @@ def measure_products(
     "What skinny products gain on this processor, for each shape of weights."
     shapes = {}
     for weight in linear_weights(model):
-        shapes.setdefault((*weight.shape, weight.dtype), []).append(weight.detach())
-    return {
-        shape: {n: speedup(weights[:6], n, budget) for n in (1, 4, 32)}
-        for shape, weights in shapes.items()
-    }
+        shape = (*weight.shape, weight.dtype)
+        shapes.setdefault(shape, []).append(weight.detach())
+
+    gains = {}
+    for shape, weights in shapes.items():
+        gains[shape] = {
+            n_rows: speedup(weights[:6], n_rows, budget) for n_rows in (1, 4, 32)
+        }
+    return gains
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #prepare-for-decoding
 MIN_SPEEDUP = 1.05  # less may be chance, and is not worth another product
 
 
+class PreparedCopy(ReadOnly, nn.Module):
+    """A copy of a model, for writing only. Raises `ValueError` where it is trained or
+    converted, before any part of it has changed."""
+
+    def __init__(
+        self,
+        model: nn.Module,  # with `prefill` and `decode_step`
+    ):
+        super().__init__()
+        self.model = model
+        self.config = model.config
+        self.eval()
+
+    def train(self, mode=True):
+        if mode:
+            raise self.refusal('train')
+        return super().train(False)
+
+    def forward(self, *inputs, **options):  # as the model
+        return self.model(*inputs, **options)
+
+    def prefill(self, *inputs, **options):
+        return self.model.prefill(*inputs, **options)
+
+    def decode_step(self, *inputs, **options):
+        return self.model.decode_step(*inputs, **options)
+
+
 def prepare_for_decoding(
     model: nn.Module,  # on a CPU; stays as it is
     speedups: dict | None = None,  # of `measure_products`; None: measured now
-) -> nn.Module:  # a copy in evaluation mode
+) -> PreparedCopy:  # in evaluation mode
     """A copy that writes few sequences at a time faster, where this processor does. Not for
     training; make a new one after that."""
     for name, weight in model.named_parameters():
@@ -233,33 +315,24 @@ def prepare_for_decoding(
             raise argument_error(name, weight.device.type, 'a weight on the CPU')
     if speedups is None:
         speedups = measure_products(model)
-    copied, swapped = copy.deepcopy(model).eval().requires_grad_(False), {}
+
+    copied = copy.deepcopy(model).requires_grad_(False)
+    swapped = {}  # a layer with two names, as a tied embedding, stays one layer
     for name, layer in list(copied.named_modules(remove_duplicate=False)):
         if type(layer) not in SKINNY:
             continue
-        weight = weight_of(layer)
-        ratios = speedups.get((*weight.shape, weight.dtype), {})
+
+        # the numbers of rows for which this layer gains
+        shape = (*layer.weight.shape, layer.weight.dtype)
+        ratios = speedups.get(shape, {})
         faster = frozenset(n for n, ratio in ratios.items() if ratio >= MIN_SPEEDUP)
         if not faster:
             continue
+
         if layer not in swapped:
             swapped[layer] = SKINNY[type(layer)](layer, faster)
         copied.set_submodule(name, swapped[layer])
-    copied.train = partial(refuse_training, copied)
-    copied._apply = copied.load_state_dict = refuse_conversion  # before any part changes
-    return copied
-
-
-def refuse_training(
-    model: nn.Module,  # a prepared copy
-    mode: bool = True,  # as for `nn.Module.train`
-) -> nn.Module:  # the same, in evaluation mode
-    "Raise `ValueError` for training mode."
-    if not mode:
-        return nn.Module.train(model, False)
-    raise argument_error(
-        'model', 'a prepared copy', 'the model itself: train that, then prepare a new copy'
-    )
+    return PreparedCopy(copied)
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #compiled
 class Compiled:
@@ -271,20 +344,22 @@ class Compiled:
         model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
         mode: str | None = None,  # of `torch.compile`; 'reduce-overhead': graphs on a GPU
     ):
-        self.model, self.config = model, model.config
-        # inference mode has to begin outside
+        self.model = model
+        self.config = model.config
+
+        # without its `inference_mode`, which has to begin outside of what is compiled
         undecorated = type(model).decode_step.__wrapped__
         self.step = torch.compile(undecorated, mode=mode)
 
     @property
-    def training(self) -> bool:
-        return self.model.training  # its mode
+    def training(self) -> bool:  # the mode of the model
+        return self.model.training
 
     def parameters(self):
         return self.model.parameters()
 
-    def prefill(self, src, max_len, beam_size=1, bos_id=None):  # B S -> logits B V, cache
-        return self.model.prefill(src, max_len, beam_size, bos_id, static=True)
+    def prefill(self, *inputs, **options):  # B S -> logits B V, cache
+        return self.model.prefill(*inputs, static=True, **options)
 
     @torch.inference_mode()
     def decode_step(self, ids, cache):  # B W -> logits B W V

@@ -5,97 +5,69 @@
 # %% ../../nbs/71_speed.tiled_attention.ipynb #attention-in-tiles-code-2
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ..attention import fused_attention, scaled_dot_product_scores
 from ..config import argument_error, check_sizes
 from ..dropout import apply_dropout
 
 # %% auto #0
-__all__ = ['AllocationCounter', 'peak_bytes', 'tiled_attention', 'restricted_attention']
-
-# %% ../../nbs/71_speed.tiled_attention.ipynb #peak-bytes
-class AllocationCounter(TorchDispatchMode):
-    """Counts the memory of tensors made in its block, as long as they live. Not counted:
-    sparse ones, and what is made from NumPy's arrays or resized."""
-
-    def __init__(self):
-        super().__init__()
-        self.now, self.peak, self.known = 0, 0, set()
-
-    def __torch_dispatch__(self, operation, types, arguments=(), named=None):
-        made_here = operation._overloadpacket is torch.ops.aten.lift_fresh  # of Python's
-        self.note((arguments, named), made_here)  # others were there before
-        results = operation(*arguments, **(named or {}))
-        self.note(results)
-        return results
-
-    def note(self, values, made_here: bool = True):  # a view has the storage of its tensor
-        for tensor in tree_leaves(values):
-            if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
-                continue
-            storage = tensor.untyped_storage()
-            if storage._cdata in self.known:
-                continue
-            self.known.add(storage._cdata)
-            size = storage.nbytes() if made_here else 0
-            self.now += size
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self.forget, storage._cdata, size)
-
-    def forget(self, name: int, size: int):  # when a storage is given back
-        self.known.discard(name)
-        self.now -= size
-
-
-def peak_bytes(
-    work: Callable,  # () -> anything
-) -> int:  # bytes
-    "How much memory tensors take at the same time, at the most, while `work` runs."
-    with AllocationCounter() as live:
-        work()
-    return live.peak
+__all__ = ['tiled_attention', 'restricted_attention']
 
 # %% ../../nbs/71_speed.tiled_attention.ipynb #tiled-attention
 def tiled_attention(
     query: Tensor,  # *batch Q Dk
     key: Tensor,  # *batch K Dk
     value: Tensor,  # *batch K Dv
+    *,
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
     dropout: float = 0.0,  # probability of dropping a weight, now
-    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+    is_causal: bool = False,  # query i may attend to keys 0 ... i
     tile: int = 128,  # keys looked at together
 ) -> Tensor:  # *batch Q Dv
     "Equation 1, tile by tile, with an online softmax. Source: Rabe and Staats 2021."
     check_sizes(tile=tile)
-    n, sums = key.shape[-2], torch.promote_types(query.dtype, torch.float32)
-    limits = torch.finfo(sums)
-    highest = query.new_full((*query.shape[:-1], 1), limits.min, dtype=sums)  # score so far
+    n_keys = key.shape[-2]
+    if mask is not None:
+        mask = mask.expand(*mask.shape[:-1], n_keys)
+
+    # so far, for each query: the highest score, the sum of exponentials, that of values
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    limits = torch.finfo(dtype)
+    highest = query.new_full((*query.shape[:-1], 1), limits.min, dtype=dtype)
     total = torch.zeros_like(highest)
-    output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=sums)
-    for these in (slice(start, start + tile) for start in range(0, n, tile)):
-        scores = scaled_dot_product_scores(query, key[..., these, :]).to(sums)
-        hidden = False if mask is None else ~mask.expand(*mask.shape[:-1], n)[..., these]
+    output = value.new_zeros(*query.shape[:-1], value.shape[-1], dtype=dtype)
+
+    for start in range(0, n_keys, tile):
+        these = slice(start, start + tile)
+        scores = scaled_dot_product_scores(query, key[..., these, :]).to(dtype)
+
+        # what a query may not attend to
+        hidden = None
+        if mask is not None:
+            hidden = ~mask[..., these]
         if is_causal:
-            hidden = torch.ones_like(scores, dtype=bool).triu(1 - these.start) | hidden
-        if hidden is not False:
+            later = torch.ones_like(scores, dtype=torch.bool).triu(1 - start)
+            hidden = later if hidden is None else hidden | later
+        if hidden is not None:
             scores = scores.masked_fill(hidden, limits.min)
-        new = torch.maximum(highest, scores.amax(-1, keepdim=True))
-        weights = (scores - new).exp()
-        if hidden is not False:
+
+        # weights of this tile, and a correction of what the tiles before have left
+        new_highest = torch.maximum(highest, scores.amax(-1, keepdim=True))
+        weights = (scores - new_highest).exp()
+        if hidden is not None:
             weights = weights.masked_fill(hidden, 0.0)
-        shrink, highest = (highest - new).exp(), new
+        shrink = (highest - new_highest).exp()
+
         total = total * shrink + weights.sum(-1, keepdim=True)
-        some = value[..., these, :].to(sums)
-        output = output * shrink + apply_dropout(weights, dropout) @ some
-    return (output / total.clamp(min=limits.tiny)).to(value.dtype)  # 0 where all is masked
+        values = value[..., these, :].to(dtype)
+        output = output * shrink + apply_dropout(weights, dropout) @ values
+        highest = new_highest
+
+    # a query that may attend to nothing gets 0
+    return (output / total.clamp(min=limits.tiny)).to(value.dtype)
 
 # %% ../../nbs/71_speed.tiled_attention.ipynb #restricted-attention
 def restricted_attention(
@@ -111,21 +83,27 @@ def restricted_attention(
             raise argument_error(name, tuple(x.shape), f'{(*query.shape[:-1], "D")}')
     if not query.numel():
         return torch.zeros_like(value)
-    n, more = query.shape[-2], -query.shape[-2] % radius  # places that fill the last block
 
-    def blocks(x, around):  # batch blocks places D; so many places more at either side
-        x = (
-            F.pad(x, (0, 0, around, more + around))
-            .unfold(-2, radius + 2 * around, radius)
-            .mT
-        )
-        return x.reshape(-1, *x.shape[-3:])  # four axes, as the fused kernel wants
+    n = query.shape[-2]
+    extra = -n % radius  # places that fill the last block
 
-    place = torch.arange(n + more, device=query.device)
-    seen = F.pad(place, (radius, radius), value=-1).unfold(0, 3 * radius, radius)[:, None]
-    near = (place.view(-1, radius, 1) - seen).abs() <= radius
-    mask = near & (seen >= 0) & (seen < n)  # blocks radius 3*radius
+    def blocks(x, around):  # -> batch blocks places D; `around` more places at either side
+        padded = F.pad(x, (0, 0, around, around + extra))
+        cut = padded.unfold(-2, radius + 2 * around, radius).mT
+        return cut.reshape(-1, *cut.shape[-3:])  # four axes, as the fused kernel wants
+
+    # the queries of a block look at three blocks of keys: their own and its neighbours
+    place = torch.arange(n + extra, device=query.device)
+    query_place = place.view(-1, radius, 1)
+    key_place = F.pad(place, (radius, radius), value=-1)
+    key_place = key_place.unfold(0, 3 * radius, radius)[:, None]
+
+    near = (query_place - key_place).abs() <= radius
+    inside = (key_place >= 0) & (key_place < n)
+    mask = near & inside  # blocks radius 3*radius
+
     output = fused_attention(
-        blocks(query, 0), blocks(key, radius), blocks(value, radius), mask[None]
+        blocks(query, 0), blocks(key, radius), blocks(value, radius), mask=mask[None]
     )
-    return output.reshape(*query.shape[:-2], n + more, value.shape[-1])[..., :n, :]
+    output = output.reshape(*query.shape[:-2], n + extra, value.shape[-1])
+    return output[..., :n, :]
