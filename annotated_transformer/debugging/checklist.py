@@ -38,7 +38,8 @@ __all__ = ['PROBES', 'PREREQUISITES', 'probe_finite', 'probe_repeat', 'probe_dro
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-finite
 def probe_finite(subject: ModelUnderTest):  # what is examined
     "Are all logits numbers?"
-    wrong = int((~subject.logits(*subject.inputs).isfinite()).sum())
+    finite = subject.logits(*subject.inputs).isfinite()
+    wrong = int((~finite).sum())
     return verdict(
         not wrong, 'all logits are finite', f'{wrong} logits are NaN or infinite', wrong
     )
@@ -46,7 +47,8 @@ def probe_finite(subject: ModelUnderTest):  # what is examined
 
 def probe_repeat(subject: ModelUnderTest):  # what is examined
     "Do two calls in evaluation mode agree?"
-    first, second = (subject.logits(*subject.inputs, seed=seed) for seed in (0, 1))
+    first = subject.logits(*subject.inputs, seed=0)
+    second = subject.logits(*subject.inputs, seed=1)
     moved = (first - second).abs().max().item()
     return verdict(
         moved <= rounding_unit(subject),
@@ -59,12 +61,16 @@ def probe_repeat(subject: ModelUnderTest):  # what is examined
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-dropout
 def probe_dropout(subject: ModelUnderTest):  # what is examined
     "Does dropout act in training?"
-    first, second = (
-        subject.logits(*subject.inputs, training=True, seed=seed) for seed in (0, 1)
-    )
+    first = subject.logits(*subject.inputs, training=True, seed=0)
+    second = subject.logits(*subject.inputs, training=True, seed=1)
     moved = (first - second).abs().max().item()
-    modules = subject.model.modules() if isinstance(subject.model, nn.Module) else ()
-    layers = [m for m in modules if isinstance(m, nn.Dropout) and m.p > 0]
+
+    layers = []
+    if isinstance(subject.model, nn.Module):
+        for layer in subject.model.modules():
+            if isinstance(layer, nn.Dropout) and layer.p > 0:
+                layers.append(layer)
+
     if not moved and not layers:
         return ProbeResult(None, 'not judged: no layer of dropout was found, and none acts')
     return verdict(
@@ -79,20 +85,23 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
     "Are the logits with the cache those without it?"
     if subject.cached is None:
         return ProbeResult(None, 'does not apply: no cached way is known')
-    most = 0.0
-    # nothing of the first may be left over
+
+    # the second trial has other ids: nothing of the first may be left over
     others = tuple(ids.flip(1) for ids in subject.inputs)
     trials = [subject.inputs, others]
     if subject.pad_id is not None and len(others) > 1:  # a source that ends earlier
         source = subject.inputs[0].clone()
         source[1, -2:] = subject.pad_id
         trials.append((source, subject.inputs[1]))
+
+    most = 0.0
     for inputs in trials:
         plain = subject.logits(*inputs)
         with torch.no_grad():
             cached = subject.cached(subject.model, *inputs).float()
-        moved = (cached - plain).abs().amax((0, 2))
-        far = (~(moved <= tolerance(subject))).nonzero()
+
+        moved = (cached - plain).abs().amax((0, 2))  # of each step
+        far = (~(moved <= tolerance(subject))).nonzero()  # NaN is far, too
         if len(far):
             return ProbeResult(
                 False,
@@ -112,25 +121,27 @@ def stepwise_logits(
     offset: int = 0,  # added to every position, to see a mistake found
 ) -> Tensor:  # B T V
     "The logits of each step, with a cache of keys and values."
-    *src, tgt = ids
-    layers, encoded = (
-        (model.decoder.layers, model.encode(*src)) if src else (model.blocks.layers, ())
-    )
-    cache = init_cache(layers, len(tgt), tgt.shape[1], *encoded)
+    tgt = ids[-1]
+    batch, length = tgt.shape
+    if len(ids) == 2:
+        memory, memory_mask = model.encode(ids[0])
+        cache = init_cache(model.decoder.layers, batch, length, memory, memory_mask)
+    else:
+        cache = init_cache(model.blocks.layers, batch, length)
     cache.position += offset
-    return torch.cat(
-        [model.decode_step(tgt[:, t : t + 1], cache) for t in range(tgt.shape[1])], 1
-    )
+
+    steps = [model.decode_step(tgt[:, t : t + 1], cache) for t in range(length)]
+    return torch.cat(steps, 1)
 
 
 def cached_steps_of(
     model,  # any model
 ) -> Callable | None:  # None: nothing is known
     "How to run the model with its cache, if it has one."
-    ours = hasattr(model, 'decode_step') and (
-        hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    )
-    return stepwise_logits if ours else None
+    has_layers = hasattr(model, 'decoder') or hasattr(model, 'blocks')
+    if hasattr(model, 'decode_step') and has_layers:
+        return stepwise_logits
+    return None
 
 # %% ../../nbs/83_debugging.checklist.ipynb #report
 @dataclass(frozen=True, repr=False)
@@ -153,18 +164,16 @@ class Report:
 
     def __repr__(self) -> str:
         marks = {True: 'ok', False: 'FAILS', None: '-'}
-        rows = [
-            f'{marks[found.passed]:6}{name:12}{found.message}'
-            for name, found in self.findings.items()
-        ]
-        return '\n'.join(
-            [f'{self.title}: {len(self.failed)} of {len(rows)} probes fail', *rows]
-        )
+        n_failed = len(self.failed)
+        rows = [f'{self.title}: {n_failed} of {len(self.findings)} probes fail']
+        for name, finding in self.findings.items():
+            rows.append(f'{marks[finding.passed]:6}{name:12}{finding.message}')
+        return '\n'.join(rows)
 
 # %% ../../nbs/83_debugging.checklist.ipynb #the-checklist-code-5
 PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
     'finite': probe_finite,
-    'repeat': probe_repeat,  # the gates
+    'repeat': probe_repeat,
     'dropout': probe_dropout,
     'leak': probe_leak,
     'reach': probe_reach,
@@ -175,7 +184,7 @@ PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
     'gradient': probe_gradient,
     'cache': probe_cache,
 }
-PREREQUISITES = 'finite', 'repeat'
+PREREQUISITES = ('finite', 'repeat')  # if one of these fails, no later probe can judge
 
 # %% ../../nbs/83_debugging.checklist.ipynb #undisturbed
 @contextmanager
@@ -183,11 +192,16 @@ def preserve_state(
     model,  # any model; only modules have something to put back
 ):
     "Modes, buffers and random numbers are put back at the end of the `with` block."
-    model = model if isinstance(model, nn.Module) else nn.Module()
+    if not isinstance(model, nn.Module):
+        model = nn.Module()  # with nothing in it
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    devices = {p.device for p in model.parameters() if p.device.type == 'cuda'}
-    devices = sorted({device.index or 0 for device in devices})
-    with evaluation_mode(model), torch.random.fork_rng(devices=devices):
+
+    devices = set()  # numbers of GPUs
+    for parameter in model.parameters():
+        if parameter.device.type == 'cuda':
+            devices.add(parameter.device.index or 0)
+
+    with evaluation_mode(model), torch.random.fork_rng(devices=sorted(devices)):
         try:
             yield
         finally:
@@ -211,6 +225,7 @@ def attempt(
 def check_transformer(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> B T V; None: a plain call
+    *,
     architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
     pad_id: int | None = None,  # None: from its configuration, or no padding
@@ -222,25 +237,33 @@ def check_transformer(
     """Probe a model, and say in words what was found. Raises `ValueError` for what cannot
     be probed."""
     with preserve_state(model):
-        cached = cached or cached_steps_of(model)
         subject = prepare(
-            model, forward, architecture, vocab_size, pad_id, cached, length, seed
+            model,
+            forward,
+            architecture=architecture,
+            vocab_size=vocab_size,
+            pad_id=pad_id,
+            cached=cached or cached_steps_of(model),
+            length=length,
+            seed=seed,
         )
-        findings, logits = {}, subject.logits(*subject.inputs)
-        if logits.ndim != 3 or logits.shape[:2] != subject.inputs[-1].shape:
+
+        logits = subject.logits(*subject.inputs)
+        batch_and_length = subject.inputs[-1].shape
+        if logits.ndim != 3 or logits.shape[:2] != batch_and_length:
             raise argument_error(
-                'forward', tuple(logits.shape), f'logits {(*subject.inputs[-1].shape, "V")}'
+                'forward', tuple(logits.shape), f'logits {(*batch_and_length, "V")}'
             )
+
+        findings = {}
+        failed = None  # the first of `PREREQUISITES` that did
         for name, probe in probes.items():
-            closed = [
-                gate
-                for gate in PREREQUISITES
-                if gate in findings and not findings[gate].passed
-            ]
-            if closed:
+            if failed is not None:
                 findings[name] = ProbeResult(
-                    None, f'not judged, as the probe {closed[0]!r} fails'
+                    None, f'not judged, as the probe {failed!r} fails'
                 )
-            else:
-                findings[name] = attempt(probe, subject)
+                continue
+            findings[name] = attempt(probe, subject)
+            if name in PREREQUISITES and not findings[name].passed:
+                failed = name
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)

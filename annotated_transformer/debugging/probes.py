@@ -16,9 +16,9 @@ from ..config import argument_error, check_choice, check_sizes
 
 # %% auto #0
 __all__ = ['ARCHITECTURES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids', 'guess_architecture',
-           'usable_ids', 'parameters_of', 'prepare', 'rounding_unit', 'tolerance', 'influence', 'probe_leak',
-           'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'uneven_rows', 'probe_empty_row', 'gradients',
-           'format_names', 'probe_gradient', 'probe_batch']
+           'usable_ids', 'parameters_of', 'plain_call', 'prepare', 'rounding_unit', 'tolerance', 'influence',
+           'probe_leak', 'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'uneven_rows', 'probe_empty_row',
+           'gradients', 'format_names', 'probe_gradient', 'probe_batch']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def verdict(
     return ProbeResult(passed, good if passed else bad, measured)
 
 # %% ../../nbs/82_debugging.probes.ipynb #subject
-ARCHITECTURES = 'encoder-decoder', 'language model', 'encoder'
+ARCHITECTURES = ('encoder-decoder', 'language model', 'encoder')
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,14 @@ class ModelUnderTest:
         return self.call(*inputs, **options).float()
 
     def replaced(self, side: int, ids: Tensor) -> tuple:  # the inputs, one of them another
-        return *self.inputs[:side], ids, *self.inputs[side + 1 :]
+        inputs = list(self.inputs)
+        inputs[side] = ids
+        return tuple(inputs)
 
-    def named(self) -> list:  # what to call each input
-        return (
-            ['source', 'target'][: len(self.inputs)] if len(self.inputs) > 1 else ['input']
-        )
+    def input_names(self) -> list:  # what to call each input
+        if len(self.inputs) == 1:
+            return ['input']
+        return ['source', 'target']
 
 # %% ../../nbs/82_debugging.probes.ipynb #configured
 def config_value(
@@ -81,9 +83,11 @@ def config_value(
 ):  # its value, or None
     "A setting of the model, whatever its library calls it."
     config = getattr(model, 'config', None)
-    return next(
-        (x for name in names if (x := getattr(config, name, None)) is not None), None
-    )
+    for name in names:
+        value = getattr(config, name, None)
+        if value is not None:
+            return value
+    return None
 
 
 def sample_ids(
@@ -97,9 +101,12 @@ def sample_ids(
         raise argument_error(
             'vocab_size', f'{len(usable)} ordinary ids', f'at least {length + 1}'
         )
-    drawn = [
-        torch.randperm(len(usable), generator=generator)[: length + 1] for _ in range(rows)
-    ]
+
+    # one id more than a row needs: the one that will replace others
+    drawn = []
+    for _ in range(rows):
+        order = torch.randperm(len(usable), generator=generator)
+        drawn.append(order[: length + 1])
     ids = torch.tensor(usable)[torch.stack(drawn)]
     return ids[:, :length], ids[:, length]
 
@@ -108,17 +115,19 @@ def guess_architecture(
     model,  # any model
 ) -> str:  # one of `ARCHITECTURES`
     "What the model's parts say. Raises `ValueError` where they say nothing."
-    parts = hasattr(model, 'encoder'), hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    architectures = dict(
-        zip([(True, True), (False, True), (True, False)], ARCHITECTURES)
-    )  # by the parts that there are
-    if parts not in architectures:
-        raise argument_error(
-            'architecture',
-            None,
-            f'one of {ARCHITECTURES}: {type(model).__name__} does not tell',
-        )
-    return architectures[parts]
+    reads = hasattr(model, 'encoder')
+    writes = hasattr(model, 'decoder') or hasattr(model, 'blocks')
+    if reads and writes:
+        return 'encoder-decoder'
+    if writes:
+        return 'language model'
+    if reads:
+        return 'encoder'
+    raise argument_error(
+        'architecture',
+        None,
+        f'one of {ARCHITECTURES}: {type(model).__name__} does not tell',
+    )
 
 
 def usable_ids(
@@ -128,21 +137,22 @@ def usable_ids(
 ) -> list:
     """The ids without a meaning of their own. Raises `ValueError` for a vocabulary of
     unknown size."""
-    names = [
-        f'{end}{rest}' for end in ('pad', 'bos', 'eos') for rest in ('_id', '_token_id')
-    ]
-    found = [pad_id, *(config_value(model, name) for name in names)]
-    special = {
-        i
-        for ids in found  # a model may have several ends
-        for i in (ids if isinstance(ids, (list, tuple)) else [ids])
-    }
-    sizes = (
+    # special ids, under the names of this library and of Hugging Face
+    special = {pad_id}
+    for token in ('pad', 'bos', 'eos'):
+        for name in (f'{token}_id', f'{token}_token_id'):
+            ids = config_value(model, name)
+            if isinstance(ids, (list, tuple)):  # a model may have several ends
+                special.update(ids)
+            else:
+                special.add(ids)
+
+    # of source and target: ids must fit both
+    sizes = [
         vocab_size or config_value(model, 'vocab_size'),
         config_value(model, 'tgt_vocab_size'),
-    )
-    # of source and target: ids must fit both
-    smallest = min(filter(None, sizes), default=None)
+    ]
+    smallest = min([size for size in sizes if size], default=None)
     check_sizes(vocab_size=smallest)
     return [i for i in range(smallest) if i not in special]
 
@@ -151,13 +161,23 @@ def parameters_of(
     model,  # any model
 ) -> dict:  # name -> trainable parameter; none if it is no module
     "What could be trained, by name."
-    named = model.named_parameters() if isinstance(model, nn.Module) else ()
-    return {name: p for name, p in named if p.requires_grad}
+    if not isinstance(model, nn.Module):
+        return {}
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 # %% ../../nbs/82_debugging.probes.ipynb #examine
+def plain_call(
+    model,  # a model
+    *inputs,  # its ids
+) -> Tensor:  # B T V
+    "The model's logits, by an ordinary call."
+    return model(*inputs)
+
+
 def prepare(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> logits B T V; None: a plain call
+    *,
     architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
     pad_id: int | None = None,  # None: from its configuration, or no padding
@@ -171,26 +191,33 @@ def prepare(
     check_sizes(length=length)
     if pad_id is None:
         pad_id = config_value(model, 'pad_id', 'pad_token_id')
-    usable, generator = (
-        usable_ids(model, vocab_size, pad_id),
-        torch.Generator().manual_seed(seed),
-    )
+
+    device = 'cpu'
+    if isinstance(model, nn.Module):
+        for parameter in model.parameters():
+            device = parameter.device
+            break
+
+    # two rows for each input, on the device of the model
+    usable = usable_ids(model, vocab_size, pad_id)
+    generator = torch.Generator().manual_seed(seed)
     lengths = [length + 1, length] if architecture == 'encoder-decoder' else [length]
-    drawn = [sample_ids(usable, n, 2, generator) for n in lengths]
-    weights = model.parameters() if isinstance(model, nn.Module) else ()  # frozen ones too
-    device = next((p.device for p in weights), 'cpu')
-    inputs, replacement_ids = zip(
-        *((ids.to(device), other.to(device)) for ids, other in drawn)
-    )
+    inputs = []
+    replacement_ids = []
+    for n in lengths:
+        ids, replacement = sample_ids(usable, n, rows=2, generator=generator)
+        inputs.append(ids.to(device))
+        replacement_ids.append(replacement.to(device))
+
     return ModelUnderTest(
-        model,
-        forward or (lambda model, *inputs: model(*inputs)),
-        architecture,
-        inputs,
-        replacement_ids,
-        pad_id,
-        cached,
-        seed,
+        model=model,
+        forward=forward or plain_call,
+        architecture=architecture,
+        inputs=tuple(inputs),
+        replacement_ids=tuple(replacement_ids),
+        pad_id=pad_id,
+        cached=cached,
+        seed=seed,
     )
 
 # %% ../../nbs/82_debugging.probes.ipynb #step-size
@@ -201,10 +228,15 @@ def rounding_unit(
     "The step of rounding: epsilon times the spread of the logits."
     with torch.no_grad():
         logits = subject.call(*subject.inputs)
-    weights = subject.model.parameters() if isinstance(subject.model, nn.Module) else ()
-    used = {logits.dtype, *(p.dtype for p in weights)}
-    used = {dtype} if dtype else {d for d in used if d.is_floating_point}
-    return max(torch.finfo(d).eps for d in used) * logits.float().std().item()
+
+    used = {logits.dtype}
+    if isinstance(subject.model, nn.Module):
+        used |= {p.dtype for p in subject.model.parameters()}
+    if dtype is not None:
+        used = {dtype}
+
+    epsilon = max(torch.finfo(d).eps for d in used if d.is_floating_point)
+    return epsilon * logits.float().std().item()
 
 
 def tolerance(
@@ -221,8 +253,9 @@ def influence(
 ) -> Tensor:  # outputs by tokens of that input
     "How far each output moves when one token is replaced by another."
     before = subject.logits(*subject.inputs, training=training)
-    ids, columns = subject.inputs[side], []
-    side %= len(subject.inputs)
+    ids = subject.inputs[side]
+
+    columns = []
     for j in range(ids.shape[1]):
         changed = ids.clone()
         changed[:, j] = subject.replacement_ids[side]
@@ -235,9 +268,13 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
     "Does the future change the past?"
     if subject.architecture == 'encoder':
         return ProbeResult(None, 'does not apply: an encoder looks both ways')
+
     for training in (False, True):
+        # the largest influence of token j on an output i before it; NaN counts as the worst
         future = influence(subject, training=training).triu(1)
-        i, j = divmod(int(future.nan_to_num(torch.inf).argmax()), future.shape[1])
+        worst = int(future.nan_to_num(torch.inf).argmax())
+        i, j = divmod(worst, future.shape[1])
+
         if not future[i, j] <= rounding_unit(subject):
             mode = ' in training' if training else ''
             return ProbeResult(
@@ -252,10 +289,12 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
 
 def probe_reach(subject: ModelUnderTest):  # what is examined
     "Does every token matter to every output that may see it?"
-    for side, name in enumerate(subject.named()):
-        moved = influence(subject, side) > 0
+    for side, name in enumerate(subject.input_names()):
+        dead = ~(influence(subject, side) > 0)  # NaN is dead, too
         sees_all = subject.architecture == 'encoder' or name == 'source'
-        dead = ~moved if sees_all else (~moved).tril()
+        if not sees_all:
+            dead = dead.tril()  # an output may not see later tokens
+
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
             return ProbeResult(
@@ -277,22 +316,31 @@ def swap_effect(
     "What the exchange of two neighbours does to each output."
     ids = subject.inputs[side].clone()
     ids[:, [j, j + 1]] = ids[:, [j + 1, j]]
-    moved = subject.logits(*subject.replaced(side, ids)) - subject.logits(*subject.inputs)
-    return moved.abs().amax(-1)
+
+    after = subject.logits(*subject.replaced(side, ids))
+    before = subject.logits(*subject.inputs)
+    return (after - before).abs().amax(-1)
 
 
 def probe_order(subject: ModelUnderTest):  # what is examined
     "Does it matter in which order the tokens stand?"
     if rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32):
         return ProbeResult(None, 'not judged: order is told from rounding in float32 only')
-    least, causal = torch.inf, subject.architecture != 'encoder'
-    for side, name in enumerate(subject.named()):
-        n, written = subject.inputs[side].shape[1], name != 'source'
-        for j in range(n - 1 - (written and causal)):  # there must be an output after them
+
+    causal = subject.architecture != 'encoder'
+    least = torch.inf
+    for side, name in enumerate(subject.input_names()):
+        written = name != 'source'
+        n_pairs = subject.inputs[side].shape[1] - 1
+        if written and causal:
+            n_pairs -= 1  # there must be an output after the two
+
+        for j in range(n_pairs):
             moved = swap_effect(subject, side, j)
-            # their own outputs do not count
-            if written:
-                moved[:, 0 if causal else j : j + 2] = 0
+            if written:  # the outputs at the two places do not count, nor those before them
+                first = 0 if causal else j
+                moved[:, first : j + 2] = 0
+
             if moved.max() <= tolerance(subject):
                 return ProbeResult(
                     False,
@@ -309,8 +357,11 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
     "Does padding on the right change the outputs before it?"
     if subject.pad_id is None:
         return ProbeResult(None, 'does not apply: no pad_id is known')
-    before, most = subject.logits(*subject.inputs), 0.0
-    for side, name in enumerate(subject.named()):
+
+    before = subject.logits(*subject.inputs)
+    most = 0.0
+    for side, name in enumerate(subject.input_names()):
+        # two ids of padding after each row
         padded = F.pad(subject.inputs[side], (0, 2), value=subject.pad_id)
         after = subject.logits(*subject.replaced(side, padded))[:, : before.shape[1]]
         moved = (after - before).abs().max().item()
@@ -321,6 +372,8 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
                 f'by {moved:.2g}; padding is attended to, or counted',
                 moved,
             )
+
+        # a shorter row beside a longer one
         uneven = uneven_rows(subject, side)
         if not uneven <= tolerance(subject):
             return ProbeResult(
@@ -341,8 +394,11 @@ def uneven_rows(
     ids = subject.inputs[side].clone()
     kept = max(1, ids.shape[1] // 2)
     ids[1, kept:] = subject.pad_id
+
+    # the second row alone, without padding
     alone = [row[1:] for row in subject.inputs]
     alone[side] = alone[side][:, :kept]
+
     expected = subject.logits(*alone)
     found = subject.logits(*subject.replaced(side, ids))[1:, : expected.shape[1]]
     return (found - expected).abs().max().item()
@@ -352,24 +408,25 @@ def probe_empty_row(subject: ModelUnderTest):  # what is examined
     "Does a row of nothing but padding harm the others, or the gradients?"
     if subject.pad_id is None:
         return ProbeResult(None, 'does not apply: no pad_id is known')
+
     emptied = [ids.clone() for ids in subject.inputs]
     for ids in emptied:
         ids[1] = subject.pad_id
-    moved = (
-        (subject.logits(*emptied)[0] - subject.logits(*subject.inputs)[0])
-        .abs()
-        .max()
-        .item()
-    )
+
+    # the first row stays as it was
+    after = subject.logits(*emptied)[0]
+    before = subject.logits(*subject.inputs)[0]
+    moved = (after - before).abs().max().item()
     if not moved <= tolerance(subject):
         return ProbeResult(
             False, f'a row of padding moved another row by {moved:.2g}', moved
         )
-    wrong = [
-        name
-        for name, slope in gradients(subject, emptied, rows=1).items()
-        if slope is not None and not slope.isfinite().all()
-    ]
+
+    # and so do the gradients of its loss
+    wrong = []
+    for name, slope in gradients(subject, emptied, rows=1).items():
+        if slope is not None and not slope.isfinite().all():
+            wrong.append(name)
     return verdict(
         not wrong,
         'a row of padding harms no other row, and no gradient',
@@ -388,6 +445,7 @@ def gradients(
     named = parameters_of(subject.model)
     if not named:
         return {}  # nothing to train: no gradient to harm
+
     with torch.enable_grad():
         log_probs = subject.call(*inputs)[:rows].float().log_softmax(-1)
         weights = torch.randn(log_probs.shape, device=log_probs.device)
@@ -401,39 +459,50 @@ def format_names(
     limit: int = 3,  # as many are written out
 ) -> str:
     "Some names, and how many more."
+    text = ', '.join(names[:limit])
     rest = len(names) - limit
-    return ', '.join(names[:limit]) + (f' and {rest} more' if rest > 0 else '')
+    if rest > 0:
+        text += f' and {rest} more'
+    return text
 
 
 def probe_gradient(subject: ModelUnderTest):  # what is examined
     "Does a finite gradient reach every parameter?"
     if not parameters_of(subject.model):
         return ProbeResult(None, 'does not apply: nothing to train')
+
+    dead = []
+    wild = []
     slopes = gradients(subject, subject.inputs)
-    dead = [name for name, x in slopes.items() if x is None or not x.any()]
-    wild = [name for name, x in slopes.items() if x is not None and not x.isfinite().all()]
-    return verdict(
-        not dead and not wild,
-        f'gradients reach all {len(slopes)} parameters',
-        f'no gradient reaches {format_names(dead)}'
-        if dead
-        else f'not finite: {format_names(wild)}',
-        len(dead + wild),
-    )
+    for name, slope in slopes.items():
+        if slope is None or not slope.any():
+            dead.append(name)
+        elif not slope.isfinite().all():
+            wild.append(name)
+
+    if dead:
+        message = f'no gradient reaches {format_names(dead)}'
+        return ProbeResult(False, message, len(dead + wild))
+    if wild:
+        return ProbeResult(False, f'not finite: {format_names(wild)}', len(wild))
+    return ProbeResult(True, f'gradients reach all {len(slopes)} parameters')
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-batch
 def probe_batch(subject: ModelUnderTest):  # what is examined
     "Does a row depend on its neighbours in the batch?"
+    # the first row alone, and beside the second
     alone = subject.logits(*(ids[:1] for ids in subject.inputs))
-    moved = (alone - subject.logits(*subject.inputs)[:1]).abs().max().item()
+    together = subject.logits(*subject.inputs)[:1]
+    moved = (alone - together).abs().max().item()
     if not moved <= tolerance(subject):
         return ProbeResult(
             False, f'a row alone and in a batch differ by {moved:.2g}', moved
         )
+
+    # in training, beside another second row
     others = [torch.cat([ids[:1], ids[:1].flip(1)]) for ids in subject.inputs]
-    before, after = (
-        subject.logits(*ids, training=True)[0] for ids in (subject.inputs, others)
-    )
+    before = subject.logits(*subject.inputs, training=True)[0]
+    after = subject.logits(*others, training=True)[0]
     mixed = (after - before).abs().max().item()
     return verdict(
         mixed <= rounding_unit(subject),
