@@ -46,16 +46,21 @@ class Sketch:
     "Elements by the names of the parts to which they belong."
 
     def __init__(self, highlight=(), labels=True):
-        self.highlight, self.labels, self.svg = set(highlight), labels, ''
+        self.highlight = set(highlight)
+        self.labels = labels
+        self.svg = ''
 
     def add(self, names, *elements):  # names separated by ', '
         "Append elements, paled if none of their names is highlighted."
         svg = ''.join(elements)
         if not self.labels:
             svg = re.sub('<text.*?</text>\n', '', svg)
-        pale = self.highlight.isdisjoint(names.split(', '))
-        look = 'opacity="0.3"' if pale else 'class="lit"'
-        self.svg += f'<g {look}>\n{svg}</g>\n' if self.highlight else svg
+
+        if self.highlight:
+            lit = not self.highlight.isdisjoint(names.split(', '))
+            look = 'class="lit"' if lit else 'opacity="0.3"'
+            svg = f'<g {look}>\n{svg}</g>\n'
+        self.svg += svg
 
 
 # words, kind, names; from bottom to top
@@ -82,84 +87,100 @@ def entry(x, start, base, names):
     "The arrows from `start` into a box."
     if 'feed forward' in names:
         return up(x, start, base)
-    letters = ''.join(
-        svg_text(x + dx, base + 13, name, 'muted', 'start')
-        for name, dx in (('v', -32), ('k', 4), ('q', 40))
-    )
-    if 'cross' in names:  # keys and values come from elsewhere
-        return letters + svg_arrow(
-            (x, start), (x, base + 37), (x + 36, base + 37), (x + 36, base)
-        )
-    return (
-        letters
-        + up(x, start, base)
-        + ''.join(
-            svg_arrow((x, base + 23), (x + dx, base + 23), (x + dx, base))
-            for dx in (-36, 36)
-        )
-    )
+
+    svg = ''
+    for name, dx in (('v', -32), ('k', 4), ('q', 40)):
+        svg += svg_text(x + dx, base + 13, name, 'muted', 'start')
+
+    if 'cross' in names:  # queries only: keys and values come from elsewhere
+        turn = base + 37
+        return svg + svg_arrow((x, start), (x, turn), (x + 36, turn), (x + 36, base))
+
+    svg += up(x, start, base)
+    turn = base + 23
+    for dx in (-36, 36):
+        svg += svg_arrow((x, turn), (x + dx, turn), (x + dx, base))
+    return svg
 
 
 def sublayer(sketch, x, side, start, base, words, kind, names):
     "A sub-layer, the residual connection around it, and the norm; its upper edge."
-    drawn, top = svg_box(x, base, words, kind)
-    norm, upper = svg_box(x, top - 12, 'Add & norm', 'norm')
-    leaves = base + (18 if 'feed' in names else 50 if 'cross' in names else 38)
-    joins = (upper + top - 12) / 2
     stack = 'encoder' if side < 0 else 'decoder'
-    sketch.add(
-        f'{names}, {stack}', entry(x, start, base, names), drawn, up(x, top, top - 12)
-    )
+    box, top = svg_box(x, base, words, kind)
+    norm, upper = svg_box(x, top - 12, 'Add & norm', 'norm')
+    sketch.add(f'{names}, {stack}', entry(x, start, base, names), box, up(x, top, top - 12))
     sketch.add(f'norm, residual, {stack}', norm)
-    sketch.add(
-        f'residual, {stack}',
-        svg_arrow(
-            (x, leaves),
-            (x + 77 * side, leaves),
-            (x + 77 * side, joins),
-            (x + 60 * side, joins),
-        ),
+
+    # the residual connection leaves below the arrows into the box, and ends at the norm
+    leaves = base + 38
+    if 'feed' in names:
+        leaves = base + 18
+    if 'cross' in names:
+        leaves = base + 50
+    joins = (upper + top - 12) / 2
+    outside = x + 77 * side
+    residual = svg_arrow(
+        (x, leaves), (outside, leaves), (outside, joins), (x + 60 * side, joins)
     )
+    sketch.add(f'residual, {stack}', residual)
     return upper
 
 
 def draw_stack(sketch, x, side, start, layer, n_layers):
     "A layer in its frame; upper edges of its last norm and of the frame, y of the memory."
-    stack = 'encoder' if side < 0 else 'decoder'
+    # the frame lies behind the sub-layers, but its size follows from them
     inside = Sketch(sketch.highlight, sketch.labels)
-    upper, lower, memory = start, start - 16, None
+    lower = start - 16
+    upper = start
+    memory = None
     for i, (words, kind, names) in enumerate(layer):
-        gap = 34 if 'feed' in names else 66
-        base = upper - gap if i else lower - 48
+        if i == 0:
+            base = lower - 48
+        elif 'feed' in names:
+            base = upper - 34
+        else:
+            base = upper - 66
         if 'cross' in names:
             memory = base + 22
         upper = sublayer(inside, x, side, upper, base, words, kind, names)
-    left, outside = x - (90 if side < 0 else 68), 'start' if side < 0 else 'end'
+
+    # the encoder's name is on the left, the decoder's on the right
+    if side < 0:
+        stack, left, anchor = 'encoder', x - 90, 'start'
+    else:
+        stack, left, anchor = 'decoder', x - 68, 'end'
+    frame = upper - 14
     sketch.add(
         stack,
-        svg_rect(left, upper - 14, 158, lower - upper + 14, 'frame', 10),
+        svg_rect(left, frame, 158, lower - frame, 'frame', 10),
         svg_text(x + 105 * side, (upper + lower) / 2, f'{n_layers}×'),
-        svg_text(x + 90 * side, upper - 27, stack.title(), anchor=outside, bold=True),
+        svg_text(x + 90 * side, upper - 27, stack.title(), anchor=anchor, bold=True),
     )
     sketch.svg += inside.svg
-    return upper, upper - 14, memory
+    return upper, frame, memory
 
 # %% ../../nbs/95_figures.diagrams.ipynb #ends
 def input_end(sketch, x, side, base, name, sentence):
     "From the tokens to the sum of embedding and position; its upper edge."
-    embedding, top = svg_box(x, base - 32, f'{name}\nembedding', 'embedding')
-    plus, wave = top - 28, x - 42 * side
-    tokens = ''.join(
-        svg_rect(x + i - 6, base - 5, 12, 12, 'token', 2) for i in range(-36, 54, 18)
-    )  # instead of words
+    shifted = ' (shifted right)' if side > 0 else ''
+    tokens = ''
+    if not sketch.labels:  # squares instead of words
+        for dx in range(-36, 54, 18):
+            tokens += svg_rect(x + dx - 6, base - 5, 12, 12, 'token', 2)
     sketch.add(
         'inputs',
-        svg_text(x, base, f'{name}s' + ' (shifted right)' * (side > 0)),
+        svg_text(x, base, f'{name}s{shifted}'),
         svg_text(x, base + 21, sentence, 'muted'),
-        '' if sketch.labels else tokens,
+        tokens,
     )
+
+    embedding, top = svg_box(x, base - 32, f'{name}\nembedding', 'embedding')
     sketch.add('inputs, embedding', up(x, base - 11, base - 32))
     sketch.add('embedding', embedding)
+
+    # the sum, and the wave that comes from the side
+    plus = top - 28
+    wave = x - 42 * side
     sketch.add('embedding, positions', up(x, top, plus + 10))
     sketch.add(
         'positions',
@@ -189,6 +210,7 @@ def output_end(sketch, x, start, frame, sentence):
 def architecture(
     highlight: tuple | str = (),  # names of parts, see `PARTS`; the rest is pale
     words: tuple = ('', ''),  # a sentence to read, and its translation
+    *,
     labels: bool = True,  # with words; without, it can be drawn very small
     n_layers='N',  # of either side
 ) -> Diagram:
@@ -196,23 +218,35 @@ def architecture(
     highlight = (highlight,) if isinstance(highlight, str) else tuple(highlight)
     for name in highlight:
         check_choice('highlight', name, PARTS)
-    sketch, (source, target) = Sketch(highlight, labels), words
-    left, middle, right, margin = 120, 220, 320, 22 * bool(source or target)
+    source, target = words
+    read = f'BOS {target}' if target else ''  # by the decoder
+    written = f'{target} EOS' if target else ''
+
+    # columns of encoder, memory and decoder; sentences need room below and above
+    left, middle, right = 120, 220, 320
+    margin = 22 if source or target else 0
     height = 734 + 2 * margin
     base = height - margin - 22
+
+    # from bottom to top
+    sketch = Sketch(highlight, labels)
     start = input_end(sketch, left, -1, base, 'Input', source)
-    input_end(sketch, right, 1, base, 'Output', target and f'BOS {target}')
+    input_end(sketch, right, 1, base, 'Output', read)
     sketch.add('positions', svg_text(middle, start + 10, 'Positional\nencoding'))
     top, frame, _ = draw_stack(sketch, left, -1, start, ENCODER, n_layers)
     last, upper, memory = draw_stack(sketch, right, 1, start, DECODER, n_layers)
-    way = (left, top), (left, frame - 22), (middle, frame - 22), (middle, memory)
+
+    # the memory goes over the encoder, down between the two, and into the decoder
+    over = frame - 22
+    way = [(left, top), (left, over), (middle, over), (middle, memory), (right, memory)]
     sketch.add(
         'memory, cross attention',
-        svg_arrow(*way, (right, memory), (right, memory - 22)),
+        svg_arrow(*way, (right, memory - 22)),
         up(right - 36, memory, memory - 22),
         svg_text(middle - 4, frame - 35, 'memory', 'muted', 'end'),
     )
-    output_end(sketch, right, last, upper, target and f'{target} EOS')
+    output_end(sketch, right, last, upper, written)
+
     title = 'The architecture of the Transformer, after Figure 1 of the paper'
     if highlight:
         title += ', highlighted: ' + ', '.join(highlight)
@@ -226,20 +260,26 @@ def layer_diagram(
 ) -> Diagram:
     "One layer of the encoder or the decoder, as it stands in the architecture."
     check_choice('stack', stack, ('encoder', 'decoder'))
-    side, layer = (-1, ENCODER) if stack == 'encoder' else (1, DECODER)
-    sketch, x = Sketch(), 140 + 14 * side
+    if stack == 'encoder':
+        side, x, layer = -1, 126, ENCODER
+        left, width = 6, 224
+    else:
+        side, x, layer = 1, 154, DECODER
+        left, width = 0, 280
+
+    sketch = Sketch()
     top, frame, memory = draw_stack(sketch, x, side, 0, layer, 'N')
     svg = sketch.svg + up(x, top, frame - 24)
     if memory:
         svg += svg_arrow((12, memory), (x, memory), (x, memory - 22))
         svg += up(x - 36, memory, memory - 22)
         svg += svg_text(12, memory - 13, 'memory', 'muted', 'start')
-    left, width = (6, 224) if side < 0 else (0, 280)
-    return diagram(
-        f'One layer of the {stack}', width, 50 - frame, svg, corner=(left, frame - 40)
-    )
+    title = f'One layer of the {stack}'
+    return diagram(title, width, 50 - frame, svg, corner=(left, frame - 40))
 
 # %% ../../nbs/95_figures.diagrams.ipynb #notes
+# Nothing is computed in these two drawings. They stay code because they share boxes, arrows and
+# colours with the architecture, and a change of those changes all.
 STEPS = [  # words, kind, remark; from bottom to top
     ('MatMul', 'linear', 'QK^T: a score for each\nquery and each key'),
     ('Scale', 'norm', 'divided by √d_k'),
@@ -254,52 +294,58 @@ def note(y, words):
 # %% ../../nbs/95_figures.diagrams.ipynb #attention-diagrams
 def scaled_dot_product_diagram() -> Diagram:
     "Attention as a chain of operations, after Figure 2 (left) of the paper."
-    x, value, bottom, step, svg = 100, 190, 356, 60, ''
+    x, value, bottom, step = 100, 190, 356, 60  # columns, lowest line, distance of boxes
+    base = bottom - 30
+    svg = ''
+
+    # the inputs: V goes past all steps to the last product
     for name, at, end in (
-        ('Q', x - 24, bottom - 30),
-        ('K', x + 24, bottom - 30),
-        ('V', value, bottom - 30 - len(STEPS) * step),
+        ('Q', x - 24, base),
+        ('K', x + 24, base),
+        ('V', value, base - len(STEPS) * step),
     ):
         svg += svg_text(at, bottom + 14, name, size=16, bold=True) + up(at, bottom, end)
-    base = bottom - 30
+
     for words, kind, remark in STEPS:
-        drawn, top = svg_box(x, base, words, kind, 110)
-        svg += drawn + note(base - 14, remark) + up(x, top, base - step)
+        box, top = svg_box(x, base, words, kind, width=110)
+        svg += box + note(base - 14, remark) + up(x, top, base - step)
         base -= step
-    left, right = x - 55, value + 28
-    drawn, top = svg_box((left + right) / 2, base, 'MatMul', 'linear', right - left)
-    svg += drawn + note(base - 14, 'one weighted sum of\nvalues for each query')
+
+    # the product with V, as wide as both columns
+    left = x - 55
+    right = value + 28
+    middle = (left + right) / 2
+    box, top = svg_box(middle, base, 'MatMul', 'linear', width=right - left)
+    svg += box + note(base - 14, 'one weighted sum of\nvalues for each query')
+    svg += up(middle, top, top - 28)
     return diagram(
-        'Scaled dot-product attention, after Figure 2 of the paper',
-        430,
-        390,
-        svg + up((left + right) / 2, top, top - 28),
+        'Scaled dot-product attention, after Figure 2 of the paper', 430, 390, svg
     )
 
 
 def multi_head_diagram() -> Diagram:
     "Several heads on linear projections, after Figure 2 (right) of the paper."
-    svg, middle = '', 122
-    heads, upper = svg_box(
-        middle, 242, 'Scaled dot-product\nattention', 'attention', 204, copies=3
-    )
+    middle = 122
+    words = 'Scaled dot-product\nattention'
+    heads, upper = svg_box(middle, 242, words, 'attention', width=204, copies=3)
+    concat, joined = svg_box(middle, upper - 42, 'Concat', 'norm', width=110)
+    output, top = svg_box(middle, joined - 30, 'Linear', 'linear', width=110)
+
+    # from bottom to top
+    svg = ''
     for name, x in (('V', 50), ('K', middle), ('Q', 194)):
-        linear, top = svg_box(x, 326, 'Linear', 'linear', 60, copies=3)
+        linear, edge = svg_box(x, 326, 'Linear', 'linear', width=60, copies=3)
         svg += svg_text(x, 370, name, size=16, bold=True) + linear
-        svg += up(x, 356, 326) + up(x, top, 242)
-    concat, joined = svg_box(middle, upper - 42, 'Concat', 'norm', 110)
-    linear, top = svg_box(middle, joined - 30, 'Linear', 'linear', 110)
-    svg += heads + up(middle, upper - 12, upper - 42) + concat
-    svg += up(middle, joined, joined - 30) + linear + up(middle, top, top - 28)
+        svg += up(x, 356, 326) + up(x, edge, 242)
+    svg += heads + up(middle, upper - 12, upper - 42)
+    svg += concat + up(middle, joined, joined - 30)
+    svg += output + up(middle, top, top - 28)
+
     svg += note(306, 'h heads, each with its\nown three projections')
     svg += note(213, 'the same function\nin each head')
     svg += note(joined + 14, 'h · d_v numbers\nfor each query')
-    return diagram(
-        'Multi-head attention, after Figure 2 of the paper',
-        430,
-        390,
-        svg + note(top + 14, 'd_model numbers again'),
-    )
+    svg += note(top + 14, 'd_model numbers again')
+    return diagram('Multi-head attention, after Figure 2 of the paper', 430, 390, svg)
 
 # %% ../../nbs/95_figures.diagrams.ipynb #matrix
 CELL = 16  # width and height of one number, pixels
@@ -307,35 +353,54 @@ CELL = 16  # width and height of one number, pixels
 
 def matrix(x, y, words, columns, head, labelled=True):
     "A row for each word, with the numbers of one head; the words beside it."
-    kind, width, height = f'head {head % 4 + 1}', columns * CELL, len(words) * CELL
-    grid = ''.join(f'M{x + i * CELL:g} {y:g}v{height}' for i in range(1, columns))
-    grid += ''.join(f'M{x:g} {y + i * CELL:g}h{width}' for i in range(1, len(words)))
+    kind = f'head {head % 4 + 1}'
+    width = columns * CELL
+    height = len(words) * CELL
     svg = svg_rect(x, y, width, height, kind, 0)
-    svg += f'<path {svg_colours(kind)} d="{grid}" stroke-width="0.6"/>\n' if grid else ''
-    return svg + ''.join(
-        svg_text(x - 7, y + CELL * (i + 0.5), word, anchor='end')
-        for i, word in enumerate(words)
-        if labelled
-    )
+
+    # lines between the numbers
+    grid = ''
+    for i in range(1, columns):
+        grid += f'M{x + i * CELL:g} {y:g}v{height}'
+    for i in range(1, len(words)):
+        grid += f'M{x:g} {y + i * CELL:g}h{width}'
+    if grid:
+        svg += f'<path {svg_colours(kind)} d="{grid}" stroke-width="0.6"/>\n'
+
+    if labelled:
+        for i, word in enumerate(words):
+            svg += svg_text(x - 7, y + CELL * (i + 0.5), word, anchor='end')
+    return svg
 
 
 def stage(x, y, words, n_heads, d_k, axes, sizes, gap, apart):
     "One shape: its axes, its sizes and its numbers; and its lower edge."
     svg = svg_text(x, y, axes, anchor='start', formula=True, bold=True)
     svg += svg_text(x, y + 18, sizes, 'muted', 'start')
-    top, height, width = y + 34, len(words) * CELL, d_k * CELL
+
+    top = y + 34
+    height = len(words) * CELL
+    width = d_k * CELL
     for head in range(n_heads):
-        if apart:
+        if apart:  # heads below each other
             svg += matrix(x, top + head * (height + gap), words, d_k, head)
         else:
-            svg += matrix(x + head * (width + gap), top, words, d_k, head, not head)
-    return svg, top + height + (n_heads - 1) * (height + gap) * apart
+            svg += matrix(
+                x + head * (width + gap), top, words, d_k, head, labelled=head == 0
+            )
+
+    lower = top + height
+    if apart:
+        lower += (n_heads - 1) * (height + gap)
+    return svg, lower
 
 
-def step(x, y, words, way=1):
-    "An arrow down (1) or up (-1), `y` its upper end, and what is done between two shapes."
-    ends = [(x + 32, y), (x + 32, y + 36)]
-    return svg_arrow(*ends[::way]) + svg_text(x + 42, y + 18, words, 'muted', 'start')
+def step(x, y, words, upwards=False):
+    "An arrow, `y` its upper end, and what is done between two shapes."
+    upper = (x + 32, y)
+    lower = (x + 32, y + 36)
+    arrow = svg_arrow(lower, upper) if upwards else svg_arrow(upper, lower)
+    return arrow + svg_text(x + 42, y + 18, words, 'muted', 'start')
 
 
 def across(x, end, top, height, n_heads):
@@ -350,6 +415,7 @@ def across(x, end, top, height, n_heads):
 # %% ../../nbs/95_figures.diagrams.ipynb #head-shapes
 def head_shapes(
     words: tuple = ('I', 'have', 'seen', 'the', 'cat'),  # one for each row
+    *,
     d_model: int = 8,  # numbers for each token
     n_heads: int = 2,  # a divisor of d_model
 ) -> Diagram:
@@ -357,54 +423,60 @@ def head_shapes(
     check_sizes(d_model=d_model, n_heads=n_heads)
     if d_model % n_heads:
         raise argument_error('n_heads', n_heads, f'a divisor of d_model = {d_model}')
-    n, h, d_k = len(words), n_heads, d_model // n_heads
-    margin = max(8 * max(map(len, words)) + 18, 58)
-    left, right, y = (
-        margin,
-        2 * margin + 42 + max(d_model * CELL + 10 * (h - 1), d_k * CELL + 66, 130),
-        54,
-    )
-    svg = svg_text(left, 24, 'split', 'muted', 'start', 16)
-    svg += svg_text(right, 24, 'merge', 'muted', 'start', 16)
-    for axes, sizes, gap, apart, down, back in (
+    n = len(words)
+    d_k = d_model // n_heads
+
+    # two columns, each with room for its words and for its widest shape
+    margin = max(8 * max(len(word) for word in words) + 18, 58)
+    side_by_side = d_model * CELL + 10 * (n_heads - 1)
+    left = margin
+    right = 2 * margin + 42 + max(side_by_side, d_k * CELL + 66, 130)
+
+    svg = svg_text(left, 24, 'split', 'muted', 'start', size=16)
+    svg += svg_text(right, 24, 'merge', 'muted', 'start', size=16)
+
+    # axes, sizes, gap between heads, are they apart; the steps down on the left, up on the right
+    stages = [
         ('B L H*Dk', f'B {n} {d_model}', 0, False, 'unflatten', 'flatten'),
-        ('B L H Dk', f'B {n} {h} {d_k}', 10, False, 'transpose', 'transpose'),
-        ('B H L Dk', f'B {h} {n} {d_k}', 14, True, '', ''),
-    ):
+        ('B L H Dk', f'B {n} {n_heads} {d_k}', 10, False, 'transpose', 'transpose'),
+        ('B H L Dk', f'B {n_heads} {n} {d_k}', 14, True, '', ''),
+    ]
+    y = 54
+    for axes, sizes, gap, apart, down, back in stages:
         top = y + 34
         for x in (left, right):
-            drawn, y_end = stage(x, y, words, h, d_k, axes, sizes, gap, apart)
+            drawn, lower = stage(x, y, words, n_heads, d_k, axes, sizes, gap, apart)
             svg += drawn
         if down:
-            svg += step(left, y_end + 8, down) + step(right, y_end + 8, back, -1)
-        y = y_end + 66
-    svg += across(left + d_k * CELL + 10, right - margin + 4, top, n * CELL, h)
-    return diagram(
-        f'{d_model} numbers for each token, split among {h} heads and merged',
-        2 * (right - margin) - 22,
-        y_end + 20,
-        svg,
-    )
+            svg += step(left, lower + 8, down) + step(right, lower + 8, back, upwards=True)
+        y = lower + 66
+
+    svg += across(left + d_k * CELL + 10, right - margin + 4, top, n * CELL, n_heads)
+    title = f'{d_model} numbers for each token, split among {n_heads} heads and merged'
+    return diagram(title, 2 * (right - margin) - 22, lower + 20, svg)
 
 # %% ../../nbs/95_figures.diagrams.ipynb #links
-SPECIAL = 'PAD', 'BOS', 'EOS'  # no words: their boxes have no colour
+SPECIAL = ('PAD', 'BOS', 'EOS')  # no words: their boxes have no colour
 
 
 def columns_of(source, target):
-    "Middles and widths of columns that hold a word of each row."
-    longest, middles, widths, x = max(len(source), len(target)), [], [], 16
-    for i in range(longest):
-        widths.append(
-            10 * max(len(word) for row in (source, target) for word in row[i : i + 1]) + 24
-        )
-        middles.append(x + widths[-1] / 2)
-        x += widths[-1] + 10
+    "Middles and widths of columns that hold a word of each row, and the width of all."
+    middles = []
+    widths = []
+    x = 16
+    for i in range(max(len(source), len(target))):
+        words = source[i : i + 1] + target[i : i + 1]  # one of the two may have ended
+        width = 10 * max(len(word) for word in words) + 24
+        middles.append(x + width / 2)
+        widths.append(width)
+        x += width + 10
     return middles, widths, x + 6
 
 
 def word_box(x, y, width, word, kind):
     "A word in a box; `y` is its middle."
-    kind = 'token' if word in SPECIAL else kind
+    if word in SPECIAL:
+        kind = 'token'
     return svg_rect(x - width / 2, y - 18, width, 36, kind) + svg_text(x, y, word, size=16)
 
 
@@ -420,10 +492,10 @@ def link(x, y, to, end, weight):
 
 def one_after_another(n_steps, seconds):
     "A style: the elements of class step-0, step-1, ... appear in turn, once."
-    rules = ''.join(
-        f'.diagram .step-{i} {{ animation-delay: {(i + 0.75) * seconds:.2f}s }}\n'
-        for i in range(n_steps)
-    )
+    rules = ''
+    for i in range(n_steps):
+        delay = (i + 0.75) * seconds
+        rules += f'.diagram .step-{i} {{ animation-delay: {delay:.2f}s }}\n'
     return (
         '@keyframes d-appear { from { opacity: 0 } }\n'
         '@media (prefers-reduced-motion: no-preference) {\n'
@@ -437,38 +509,39 @@ def translation_diagram(
     source: list,  # words that are read
     target: list,  # words that are written
     weights,  # of attention, Q K, in [0, 1]
+    *,
     motion: bool = False,  # word after word, once, in less than 5 seconds
     title: str = 'What each written word reads',  # of the drawing
 ) -> Diagram:
     """Two rows of words with attention between them; weights below 0.05 are left out.
     Raises `ValueError` for other shapes."""
     rows = weights.tolist() if hasattr(weights, 'tolist') else weights
-    if [len(row) for row in rows] != [len(source)] * len(target):
+    sizes = [len(row) for row in rows]
+    if sizes != [len(source)] * len(target):
         raise argument_error(
-            'weights',
-            [len(row) for row in rows],
-            f'{len(target)} rows of {len(source)} numbers',
+            'weights', sizes, f'{len(target)} rows of {len(source)} numbers'
         )
-    columns, widths, total = columns_of(source, target)
-    svg = ''.join(
-        word_box(*column, 'embedding')
-        for column in zip(columns, [38] * len(source), widths, source)
-    )
-    svg += (
-        '<g opacity="0.4">\n'
-        + ''.join(  # where words will stand
-            svg_rect(x - width / 2, 180, width, 36, 'token')
-            for x, width in zip(columns, widths[: len(target)])
-        )
-        + '</g>\n'
-    )
+
+    # what is read, and pale places for what will be written
+    columns, widths, total = columns_of(list(source), list(target))
+    svg = ''
+    for x, width, word in zip(columns, widths, source):
+        svg += word_box(x, 38, width, word, 'embedding')
+    svg += '<g opacity="0.4">\n'
+    for x, width, _ in zip(columns, widths, target):
+        svg += svg_rect(x - width / 2, 180, width, 36, 'token')
+    svg += '</g>\n'
+
+    # one step for each written word: its lines, then the word
     for q, row in enumerate(rows):
-        lines = ''.join(
-            link(columns[k], 56, columns[q], 180, weight)
-            for k, weight in enumerate(row)
-            if weight >= 0.05
-        )
-        written = word_box(columns[q], 198, widths[q], target[q], 'softmax')
-        svg += f'<g class="step-{q}">\n{lines}{written}</g>\n'
-    style = one_after_another(len(rows), min(0.85, 4.5 / len(rows))) if motion else ''
-    return diagram(title, total, 236, svg, style)
+        svg += f'<g class="step-{q}">\n'
+        for k, weight in enumerate(row):
+            if weight >= 0.05:
+                svg += link(columns[k], 56, columns[q], 180, weight)
+        svg += word_box(columns[q], 198, widths[q], target[q], 'softmax')
+        svg += '</g>\n'
+
+    style = ''
+    if motion:
+        style = one_after_another(len(rows), seconds=min(0.85, 4.5 / len(rows)))
+    return diagram(title, total, 236, svg, style=style)

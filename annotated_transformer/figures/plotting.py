@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 
 try:
@@ -46,9 +47,12 @@ def panels(
 ) -> tuple[Picture, list]:  # the picture and its axes, row by row
     "A picture with `count` axes in a grid."
     columns = min(count, columns)
-    rows = -(-count // columns)
-    picture = Picture(figsize=(columns * size[0], rows * size[1]), layout='constrained')
-    return picture, [picture.add_subplot(rows, columns, i + 1) for i in range(count)]
+    rows = math.ceil(count / columns)
+    width, height = size
+
+    picture = Picture(figsize=(columns * width, rows * height), layout='constrained')
+    axes = [picture.add_subplot(rows, columns, i + 1) for i in range(count)]
+    return picture, axes
 
 # %% ../../nbs/91_figures.plotting.ipynb #plain-text
 def plain_text(
@@ -68,10 +72,9 @@ def label_axis(
     "Write `labels` along one axis, leaving some out where there are too many."
     if labels is None:
         return
-    step = -(-len(labels) // limit)
-    axis.set_ticks(
-        range(0, len(labels), step), [plain_text(label) for label in labels][::step], **text
-    )
+    step = math.ceil(len(labels) / limit)
+    places = range(0, len(labels), step)
+    axis.set_ticks(places, [plain_text(labels[i]) for i in places], **text)
 
 # %% ../../nbs/91_figures.plotting.ipynb #numbers-of
 def numbers_of(
@@ -85,6 +88,7 @@ def heatmaps(
     maps: dict,  # title -> matrix, rows by columns
     rows=None,  # labels of the rows, or a dict of them by title
     cols=None,  # labels of the columns, likewise
+    *,
     xlabel: str = 'key',  # what the columns are
     ylabel: str = 'query',  # what the rows are
     limits: tuple | None = None,  # values of the darkest and brightest colour
@@ -94,32 +98,34 @@ def heatmaps(
 ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
     values = {title: numbers_of(matrix) for title, matrix in maps.items()}
-    flat = [x for matrix in values.values() for row in matrix for x in row]
-    low, high = limits or (min(flat), max(flat))
-    picture, axes = panels(len(values), columns, size)
+    if limits is None:
+        flat = [x for matrix in values.values() for row in matrix for x in row]
+        limits = (min(flat), max(flat))
+    low, high = limits
+
+    # as many labels as there is room for
     width, height = size
+    most_cols = max(1, int(7 * (width - 0.8)))
+    most_rows = max(1, int(7 * (height - 0.8)))
 
-    def of(labels, title):
-        return labels[title] if isinstance(labels, dict) else labels
-
+    picture, axes = panels(len(values), columns, size)
     for ax, (title, matrix) in zip(axes, values.items()):
         image = ax.imshow(
             matrix, vmin=low, vmax=high, cmap=cmap, aspect='auto', interpolation='nearest'
         )
         ax.set(title=plain_text(title), xlabel=xlabel, ylabel=ylabel)
-        for axis, labels, inches, text in (
-            (ax.xaxis, cols, width, dict(rotation=90)),
-            (ax.yaxis, rows, height, {}),
-        ):
-            label_axis(
-                axis, of(labels, title), max(1, int(7 * (inches - 0.8))), fontsize=8, **text
-            )
+
+        col_labels = cols[title] if isinstance(cols, dict) else cols
+        row_labels = rows[title] if isinstance(rows, dict) else rows
+        label_axis(ax.xaxis, col_labels, most_cols, fontsize=8, rotation=90)
+        label_axis(ax.yaxis, row_labels, most_rows, fontsize=8)
     picture.colorbar(image, ax=axes)
     return picture
 
 # %% ../../nbs/91_figures.plotting.ipynb #curves-2
 def curves(
     series: dict,  # name -> values, or name -> (positions, values)
+    *,
     xlabel: str = 'step',  # what runs along
     ylabel: str = '',  # what goes up
     title: str = '',  # over the picture
@@ -129,10 +135,14 @@ def curves(
     ax=None,  # draw here; None makes a picture of its own
 ):
     "Lines over a common horizontal axis; returns the picture."
-    picture = ax.figure if ax else panels(1, size=(6.0, 3.2))[0]
-    ax = ax or picture.axes[0]
+    if ax is None:
+        _, (ax,) = panels(1, size=(6.0, 3.2))
+
     for name, values in series.items():
-        xs, ys = values if isinstance(values, tuple) else (range(len(values)), values)
+        if isinstance(values, tuple):
+            xs, ys = values
+        else:
+            xs, ys = range(len(values)), values
         ax.plot(
             [float(x) for x in xs],
             [float(y) for y in ys],
@@ -140,6 +150,7 @@ def curves(
             marker=marker,
             markersize=4,
         )
+
     ax.set(xlabel=xlabel, ylabel=ylabel, title=plain_text(title))
     if logx:
         ax.set_xscale('log')
@@ -148,24 +159,26 @@ def curves(
     ax.grid(alpha=0.3)
     if len(series) > 1:
         ax.legend()
-    return picture
+    return ax.figure
 
 # %% ../../nbs/91_figures.plotting.ipynb #histograms
 def histograms(
     samples: dict,  # name -> numbers, any shape
+    *,
     bins: int = 60,  # common to all
     xlabel: str = 'value',  # what the numbers are
     title: str = '',  # over the picture
 ) -> Picture:
     "Outlines of several distributions over common bins."
+    flat = {}
+    for name, values in samples.items():
+        if hasattr(values, 'flatten'):
+            values = values.flatten()
+        flat[name] = [float(x) for x in values]
+    low = min(min(values) for values in flat.values())
+    high = max(max(values) for values in flat.values())
+
     picture, (ax,) = panels(1, size=(6.0, 3.2))
-    flat = {
-        name: [
-            float(x) for x in (values.flatten() if hasattr(values, 'flatten') else values)
-        ]
-        for name, values in samples.items()
-    }
-    low, high = min(map(min, flat.values())), max(map(max, flat.values()))
     for name, values in flat.items():
         ax.hist(
             values,
@@ -184,6 +197,7 @@ def histograms(
 def bars(
     groups: dict,  # member -> its values, one for each label
     labels,  # what stands under each group of bars
+    *,
     ylabel: str = '',  # what goes up
     title: str = '',  # over the picture
     size: tuple = (6.0, 3.2),  # width and height, inches
@@ -192,18 +206,17 @@ def bars(
     picture, (ax,) = panels(1, size=size)
     width = 0.8 / len(groups)
     for i, (member, values) in enumerate(groups.items()):
-        places = [x + i * width for x in range(len(labels))]
         ax.bar(
-            places,
+            [x + i * width for x in range(len(labels))],
             [float(v) for v in values],
             width,
             label=plain_text(member),
             align='edge',
         )
+
     ax.set(ylabel=ylabel, title=plain_text(title))
-    ax.set_xticks(
-        [x + 0.4 for x in range(len(labels))], [plain_text(label) for label in labels]
-    )
+    middles = [x + 0.4 for x in range(len(labels))]
+    ax.set_xticks(middles, [plain_text(label) for label in labels])
     if len(groups) > 1:  # beside the bars, never over them
         ax.legend(loc='upper left', bbox_to_anchor=(1, 1))
     return picture
@@ -211,49 +224,54 @@ def bars(
 # %% ../../nbs/91_figures.plotting.ipynb #towers-2
 def block_diagram(
     columns: dict,  # title -> list of (label, kind), from bottom to top
+    *,
     size: tuple = (3.2, 0.38),  # width and height of one box, inches
     arrows: list = (),  # ((title, height), (title, height)): arrows across, heights from 0
 ) -> Picture:
     "Columns of labelled boxes, with an arrow from each to the next."
-    tallest = max(map(len, columns.values()))
-    picture = Picture(
-        figsize=(size[0] * len(columns), size[1] * (tallest + 1.5)), layout='constrained'
-    )
+    width, height = size
+    tallest = max(len(boxes) for boxes in columns.values())
+    figsize = (width * len(columns), height * (tallest + 1.5))
+    picture = Picture(figsize=figsize, layout='constrained')
     ax = picture.add_subplot(xlim=(0, len(columns)), ylim=(-0.5, tallest + 0.5))
-    kinds = list(dict.fromkeys(kind for boxes in columns.values() for _, kind in boxes))
+
+    # kinds have colours in the order in which they occur
+    kinds = []
+    for boxes in columns.values():
+        for _, kind in boxes:
+            if kind not in kinds:
+                kinds.append(kind)
+
+    centred = dict(ha='center', va='center')
     for x, (title, boxes) in enumerate(columns.items()):
-        ax.text(
-            x + 0.5, len(boxes), plain_text(title), ha='center', va='center', weight='bold'
-        )
+        middle = x + 0.5
+        ax.text(middle, len(boxes), plain_text(title), weight='bold', **centred)
         for y, (label, kind) in enumerate(boxes):
+            colour = f'C{kinds.index(kind) % 10}'
             ax.text(
-                x + 0.5,
+                middle,
                 y,
                 plain_text(f'{label:^34}'),
-                ha='center',
-                va='center',
                 fontsize=8,
                 family='monospace',
-                bbox=dict(
-                    boxstyle='round', facecolor=f'C{kinds.index(kind) % 10}', alpha=0.3
-                ),
+                bbox=dict(boxstyle='round', facecolor=colour, alpha=0.3),
+                **centred,
             )
             if y:
                 ax.annotate(
                     '',
-                    (x + 0.5, y - 0.25),
-                    (x + 0.5, y - 0.75),
+                    (middle, y - 0.25),
+                    (middle, y - 0.75),
                     arrowprops=dict(arrowstyle='->', color='grey'),
                 )
+
+    # from the right side of a column to the left side of another
+    titles = list(columns)
     for (start, low), (end, high) in arrows:
-        ends = [
-            (list(columns).index(name) + x, y)
-            for name, y, x in ((start, low, 0.87), (end, high, 0.13))
-        ]
         ax.annotate(
             '',
-            ends[1],
-            ends[0],
+            (titles.index(end) + 0.13, high),
+            (titles.index(start) + 0.87, low),
             arrowprops=dict(arrowstyle='->', connectionstyle='arc3,rad=.2'),
         )
     ax.axis('off')
@@ -264,29 +282,34 @@ def attention_lines(
     panels_of: dict,  # title -> list of maps, Q K, weights from 0 to 1
     queries: list,  # Q labels, on the left
     keys: list,  # K labels, on the right
+    *,
     size: tuple = (3.4, 0.3),  # width of a panel, height of a token, inches
 ) -> Picture:
     "Lines from tokens to the tokens they look at; weights below 0.03 are left out."
+    width, height = size
     longest = max(len(queries), len(keys))
-    picture, axes = panels(len(panels_of), 3, (size[0], size[1] * longest + 0.6))
+    picture, axes = panels(len(panels_of), 3, (width, height * longest + 0.6))
     for ax, (title, maps) in zip(axes, panels_of.items()):
         maps = list(maps)
         for i, weights in enumerate(maps):
-            # so that no colour covers another
+            # a little aside, so that no colour covers another
             aside = min(0.14, 0.8 / len(maps)) * (i - (len(maps) - 1) / 2)
             for q, row in enumerate(numbers_of(weights)):
                 for k, weight in enumerate(row):
-                    if weight >= 0.03:
-                        ax.plot(
-                            [0, 1],
-                            [q + aside, k + aside],
-                            color=f'C{i % 10}',
-                            alpha=min(1, weight),
-                            linewidth=2.5,
-                        )
-        for labels, x, side in ((queries, -0.04, 'right'), (keys, 1.04, 'left')):
-            for y, label in enumerate(labels):
-                ax.text(x, y, plain_text(label), ha=side, va='center', fontsize=9)
+                    if weight < 0.03:
+                        continue
+                    ax.plot(
+                        [0, 1],
+                        [q + aside, k + aside],
+                        color=f'C{i % 10}',
+                        alpha=min(1, weight),
+                        linewidth=2.5,
+                    )
+
+        for y, label in enumerate(queries):
+            ax.text(-0.04, y, plain_text(label), ha='right', va='center', fontsize=9)
+        for y, label in enumerate(keys):
+            ax.text(1.04, y, plain_text(label), ha='left', va='center', fontsize=9)
         ax.set(title=plain_text(title), xlim=(-0.3, 1.3), ylim=(longest - 0.5, -0.5))
         ax.axis('off')
     return picture
@@ -301,14 +324,18 @@ OVERLAY_CMAP = LinearSegmentedColormap.from_list(
 def overlays(
     pictures: dict,  # title -> grey, 1 is ink, rows by columns; or with colours
     maps: dict | None = None,  # title -> weights over it, in any number of rows and columns
+    *,
     limits: tuple | None = None,  # weights without and with full colour; None: 0, largest
     size: tuple = (2.2, 2.2),  # width and height of one panel, inches
     columns: int = 6,  # panels in a row at the most
 ) -> Picture:
     "Pictures under weights, on one colour scale."
     weights = {title: numbers_of(matrix) for title, matrix in (maps or {}).items()}
-    most = max((x for rows in weights.values() for row in rows for x in row), default=0)
-    low, high = limits or (0, most)
+    if limits is None:
+        flat = [x for matrix in weights.values() for row in matrix for x in row]
+        limits = (0, max(flat, default=0))
+    low, high = limits
+
     picture, axes = panels(len(pictures), columns, size)
     for ax, (title, below) in zip(axes, pictures.items()):
         below = numbers_of(below)
@@ -326,37 +353,53 @@ def overlays(
 # %% ../../nbs/91_figures.plotting.ipynb #tree
 def tree(
     labels: dict,  # path, a tuple of steps from the root () -> label
+    *,
     marked: list = (),  # paths to be shown bold, with the way that leads to them
     size: tuple = (1.1, 0.42),  # width of a step and height of a leaf, inches
 ) -> Picture:
     """Paths that share their beginnings, from left to right. A path without its parent is
     refused."""
+    children = {path: [] for path in labels}
     for path in labels:
-        if path and path[:-1] not in labels:
+        if not path:
+            continue
+        if path[:-1] not in labels:
             raise ValueError(f'labels: {path} has no parent in the tree')
-    order = sorted(
-        labels,
-        key=lambda path: [list(labels).index(path[:n]) for n in range(len(path) + 1)],
-    )
-    parents = {path[:-1] for path in order if path}
-    height, n_leaves, deepest = {}, 0, max(map(len, labels))
-    for path in reversed(order):  # children come before their parents
-        below = [height[child] for child in order if child and child[:-1] == path]
-        height[path] = (below[0] + below[-1]) / 2 if below else n_leaves
-        n_leaves += path not in parents
-    picture = Picture(
-        figsize=(size[0] * (deepest + 1), size[1] * (n_leaves + 0.5)), layout='constrained'
-    )
+        children[path[:-1]].append(path)
+
+    # leaves from bottom to top, each parent in the middle of its children
+    height = {}
+    n_leaves = 0
+
+    def place(path):
+        nonlocal n_leaves
+        for child in reversed(children[path]):
+            place(child)
+        if children[path]:
+            first = children[path][0]
+            last = children[path][-1]
+            height[path] = (height[first] + height[last]) / 2
+        else:
+            height[path] = n_leaves
+            n_leaves += 1
+
+    place(())
+
+    width, leaf_height = size
+    deepest = max(len(path) for path in labels)
+    figsize = (width * (deepest + 1), leaf_height * (n_leaves + 0.5))
+    picture = Picture(figsize=figsize, layout='constrained')
     ax = picture.add_subplot(xlim=(-0.5, deepest + 0.5), ylim=(-0.7, n_leaves - 0.3))
+
     bold = {path[:n] for path in marked for n in range(len(path) + 1)}
-    for path in order:
-        color, width = ('black', 1.6) if path in bold else ('darkgrey', 0.8)
+    for path in reversed(height):
+        color = 'black' if path in bold else 'darkgrey'
         if path:
             ax.plot(
                 [len(path) - 1, len(path)],
                 [height[path[:-1]], height[path]],
                 color=color,
-                linewidth=width,
+                linewidth=1.6 if path in bold else 0.8,
                 zorder=1,
             )
         ax.text(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # %% auto #0
@@ -49,7 +49,7 @@ def svg_colours(
     kind: str,  # one of `COLOURS`
 ) -> str:  # attributes of an element
     "The colours of a light page, and the class by which a dark one chooses others."
-    fill, edge, *_ = COLOURS[kind].split()
+    fill, edge, _, _ = COLOURS[kind].split()
     return f'class="{css_class(kind)}" fill="{fill}" stroke="{edge}"'
 
 
@@ -59,7 +59,7 @@ def dark_style(
     "The colours of a dark page, for the kinds that are there."
     rules = ''
     for kind, colours in COLOURS.items():
-        *_, fill, edge = colours.split()
+        _, _, fill, edge = colours.split()
         if f'"{css_class(kind)}"' in elements:
             rules += f'.diagram .{css_class(kind)} {{ fill: {fill}; stroke: {edge} }}\n'
     return f'@media (prefers-color-scheme: dark) {{\n{rules}}}\n'
@@ -84,13 +84,14 @@ class Diagram:
     ) -> Diagram:
         "The same drawing, shown larger or smaller."
 
-        def size(match):
-            return f'{match[1]}="{factor * float(match[2]):g}"'
+        def scale(match):
+            name, pixels = match.groups()
+            return f'{name}="{factor * float(pixels):g}"'
 
+        # the first tag holds the size of the whole
         start, rest = self.svg.split('>', 1)
-        return replace(
-            self, svg=re.sub(r'\b(width|height)="([\d.]+)"', size, start) + '>' + rest
-        )
+        start = re.sub(r'\b(width|height)="([\d.]+)"', scale, start)
+        return Diagram(self.title, start + '>' + rest)
 
     def save(self, path) -> Path:  # of the file
         "Write the drawing to a file."
@@ -103,21 +104,24 @@ def diagram(
     width: float,  # of the whole, pixels
     height: float,  # likewise
     elements: str,  # of SVG; later ones cover earlier ones
+    *,
     style: str = '',  # more rules of CSS
     corner: tuple = (0, 0),  # x and y of the upper left corner
 ) -> Diagram:
     "Elements as a whole file, on a background of its own."
     x, y = corner
-    elements = (
+    background = (
         f'<rect {svg_colours("page")} x="{x:g}" y="{y:g}" width="{width:g}" '
-        f'height="{height:g}" rx="8"/>\n{elements}'
+        f'height="{height:g}" rx="8"/>\n'
     )
+    elements = background + elements
+    words = html.escape(title)
     return Diagram(
         title,
         f'''<svg xmlns="http://www.w3.org/2000/svg" class="diagram"
- role="img" aria-label="{html.escape(title)}" viewBox="{x:g} {y:g} {width:g} {height:g}"
+ role="img" aria-label="{words}" viewBox="{x:g} {y:g} {width:g} {height:g}"
  width="{width:g}" height="{height:g}" font-family="{FONT}">
-<title>{html.escape(title)}</title>
+<title>{words}</title>
 <style>
 {dark_style(elements)}{style}</style>
 {elements}</svg>
@@ -129,11 +133,11 @@ def lower_and_raise(words: str) -> str:  # escaped
     "What follows a _ is lowered, what follows a ^ is raised."
 
     def move(match):
-        down = 3 if match[1] == '_' else -5
-        return (
-            f'<tspan dy="{down}" font-size="80%">{match[2]}</tspan>'
-            f'<tspan dy="{-down}">\u200b</tspan>'
-        )  # back to the line
+        sign, letters = match.groups()
+        down = 3 if sign == '_' else -5
+        moved = f'<tspan dy="{down}" font-size="80%">{letters}</tspan>'
+        back = f'<tspan dy="{-down}">\u200b</tspan>'  # to the line
+        return moved + back
 
     return re.sub(r'([_^])(\w+)', move, words)
 
@@ -144,20 +148,25 @@ def svg_text(
     words: str,  # in lines
     kind: str = 'ink',  # one of `COLOURS`
     anchor: str = 'middle',  # start, middle or end of each line
+    *,
     size: float = 14,  # of the letters, pixels
     bold: bool = False,  # heavy letters
     formula: bool = False,  # d_k and Q^T as in a formula
 ) -> str:
     "Words, in lines."
-    lines, elements = str(words).split('\n'), ''
+    weight = 'bold' if bold else 'normal'
+    lines = str(words).split('\n')
+
+    elements = ''
     for i, line in enumerate(lines):
         base = y + size * (0.35 + 1.2 * (i - (len(lines) - 1) / 2))
-        line = html.escape(line)
+        text = html.escape(line)
+        if formula:
+            text = lower_and_raise(text)
         elements += (
             f'<text {svg_colours(kind)} x="{x:g}" y="{base:g}" '
             f'text-anchor="{anchor}" font-size="{size}" '
-            f'font-weight="{"bold" if bold else "normal"}">'
-            f'{lower_and_raise(line) if formula else line}</text>\n'
+            f'font-weight="{weight}">{text}</text>\n'
         )
     return elements
 
@@ -182,16 +191,19 @@ def svg_box(
     base: float,  # y of the lower edge
     words: str,  # in lines
     kind: str,  # one of `COLOURS`
+    *,
     width: float = 120,  # pixels
     copies: int = 1,  # boxes behind each other
 ) -> tuple[str, float]:  # the element; y of its upper edge
     "Words in a box."
     height = 12 + 17 * len(words.split('\n'))
-    boxes = ''.join(
-        svg_rect(x - width / 2 + 6 * i, base - height - 6 * i, width, height, kind)
-        for i in reversed(range(copies))
-    )
-    return boxes + svg_text(x, base - height / 2, words), base - height
+    left = x - width / 2
+    top = base - height
+
+    boxes = ''
+    for i in reversed(range(copies)):
+        boxes += svg_rect(left + 6 * i, top - 6 * i, width, height, kind)
+    return boxes + svg_text(x, base - height / 2, words), top
 
 
 def svg_circle(
@@ -222,24 +234,34 @@ def svg_arrow(
     *points: tuple,  # x and y: the start, the corners, the end
 ) -> str:
     "A line with round corners and a tip at its end."
-    *points, (x, y) = points
-    length = math.dist(points[-1], (x, y))
-    dx, dy = (x - points[-1][0]) / length, (y - points[-1][1]) / length  # its direction
-    back = x - 7 * dx, y - 7 * dy
-    tip = (
+    *points, end = points
+    x, y = end
+
+    # the direction of the last piece, a step of one pixel
+    last_x, last_y = points[-1]
+    length = math.dist(points[-1], end)
+    dx = (x - last_x) / length
+    dy = (y - last_y) / length
+
+    # the tip: a triangle of 7 by 7 pixels, and the line ends inside it
+    back_x = x - 7 * dx
+    back_y = y - 7 * dy
+    tip = [
         (x, y),
-        (back[0] - 3.5 * dy, back[1] + 3.5 * dx),
-        (back[0] + 3.5 * dy, back[1] - 3.5 * dx),
-    )
+        (back_x - 3.5 * dy, back_y + 3.5 * dx),
+        (back_x + 3.5 * dy, back_y - 3.5 * dx),
+    ]
     points.append((x - 5 * dx, y - 5 * dy))
+
+    # from corner to corner; each is rounded by a curve from a point before to one behind it
     route = 'M{:g} {:g}'.format(*points[0])
     for before, corner, after in zip(points, points[1:], points[2:]):
-        route += ' L{:g} {:g} Q{:g} {:g} {:g} {:g}'.format(
-            *towards(corner, before, 7), *corner, *towards(corner, after, 7)
-        )
+        route += ' L{:g} {:g}'.format(*towards(corner, before, 7))
+        route += ' Q{:g} {:g} {:g} {:g}'.format(*corner, *towards(corner, after, 7))
     route += ' L{:g} {:g}'.format(*points[-1])
-    corners = ' '.join(f'{a:g},{b:g}' for a, b in tip)
+
+    triangle = ' '.join(f'{a:g},{b:g}' for a, b in tip)
     return (
         f'<path {svg_colours("line")} d="{route}" stroke-width="1.4"/>\n'
-        f'<polygon {svg_colours("tip")} points="{corners}"/>\n'
+        f'<polygon {svg_colours("tip")} points="{triangle}"/>\n'
     )
