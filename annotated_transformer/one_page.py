@@ -23,7 +23,8 @@ class MultiHeadAttention(nn.Module):
         self.v_proj = nn.Linear(d_model, d_model, bias=False)  # W^V
         self.out_proj = nn.Linear(d_model, d_model, bias=False)  # W^O
 
-    def forward(self, x, memory, mask):  # B Q D, B K D, B 1 Q K -> B Q D
+    def forward(self, x, memory, mask):
+        # B Q D, B K D, B 1 Q K -> B Q D
         query = self.split_heads(self.q_proj(x))
         key = self.split_heads(self.k_proj(memory))
         value = self.split_heads(self.v_proj(memory))
@@ -61,7 +62,8 @@ class EncoderLayer(nn.Module):
         self.norm2 = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, mask):  # B S D, B 1 1 S -> B S D
+    def forward(self, x, mask):
+        # B S D, B 1 1 S -> B S D
         x = self.norm1(x + self.dropout(self.self_attention(x, x, mask)))
         x = self.norm2(x + self.dropout(self.feed_forward(x)))
         return x
@@ -80,15 +82,16 @@ class DecoderLayer(nn.Module):
         self.norm3 = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, memory, mask, memory_mask):  # B T D, B S D, ... -> B T D
+    def forward(self, x, memory, mask, memory_mask):
+        # B T D, B S D, B 1 T T, B 1 1 S -> B T D
         x = self.norm1(x + self.dropout(self.self_attention(x, x, mask)))
         x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask)))
         x = self.norm3(x + self.dropout(self.feed_forward(x)))
         return x
 
 # %% ../nbs/09_one_page.ipynb #page-model
-def sinusoids(length, d_model):  # -> length D
-    "What is added to the embeddings of positions 0, 1, 2 ..., section 3.5."
+def sinusoids(length, d_model):
+    "What is added to the embeddings of positions 0, 1, 2 ..., length D; section 3.5."
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)  # D/2
     angle = torch.arange(length)[:, None] * frequency  # length D/2
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)  # sin, cos, sin, cos ...
@@ -142,7 +145,8 @@ class Transformer(nn.Module):
             x = layer(x, mask)
         return x, mask
 
-    def decode(self, tgt, memory, memory_mask):  # B T, B S D, B 1 1 S -> B T V
+    def decode(self, tgt, memory, memory_mask):
+        # B T, B S D, B 1 1 S -> B T V
         length = tgt.shape[1]
         causal = torch.ones(length, length, dtype=torch.bool, device=tgt.device).tril()
         mask = causal & (tgt != self.pad_id)[:, None, None]  # B 1 T T
@@ -152,7 +156,8 @@ class Transformer(nn.Module):
             x = layer(x, memory, mask, memory_mask)
         return x @ self.embedding.weight.T  # logits
 
-    def forward(self, src, tgt):  # B S, B T -> B T V
+    def forward(self, src, tgt):
+        # B S, B T -> logits B T V
         memory, memory_mask = self.encode(src)
         return self.decode(tgt, memory, memory_mask)
 
@@ -162,8 +167,8 @@ def build_optimizer(model):
     return torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 
 
-def train_step(model, optimizer, step, src, tgt, warmup_steps=4000):  # B S, B T -> loss
-    "One step of training; steps count from 1. Returns the loss in nats per token."
+def train_step(model, optimizer, step, src, tgt, warmup_steps=4000):
+    "One step of training on src B S and tgt B T, from step 1 on. Returns nats per token."
     # learning rate, equation 3
     lr = model.d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
     for group in optimizer.param_groups:
@@ -189,8 +194,8 @@ def train_step(model, optimizer, step, src, tgt, warmup_steps=4000):  # B S, B T
 
 
 @torch.no_grad()
-def greedy_decode(model, src, max_len=100, bos_id=1, eos_id=2):  # B S -> B T
-    "Append the most probable token until every sentence of the batch has ended."
+def greedy_decode(model, src, max_len=100, bos_id=1, eos_id=2):
+    "Translate src B S into ids B T: the most probable token, until every sentence has ended."
     model.eval()  # no dropout; `train_step` turns it on again
     memory, memory_mask = model.encode(src)
     ids = torch.full((len(src), 1), bos_id, device=src.device)

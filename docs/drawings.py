@@ -43,31 +43,27 @@ def by_switch(svg: str) -> str:
     "The drawing with its dark colours under the page's switch."
 
     def rules(found):
-        return "".join(f'html[data-theme="dark"] {rule}\n' for rule in found[1].split("\n"))
+        lines = found[1].split("\n")
+        return "".join(f'html[data-theme="dark"] {line}\n' for line in lines)
 
-    return re.sub(
-        r"@media \(prefers-color-scheme: dark\) \{\n(.*?)\n\}\n", rules, svg, flags=re.S
-    )
+    asks_the_system = r"@media \(prefers-color-scheme: dark\) \{\n(.*?)\n\}\n"
+    return re.sub(asks_the_system, rules, svg, flags=re.S)
 
 
 def told(svg: str, words: str) -> str:
     "The drawing, with these words for those who cannot see it. Without a title, which the browser would show over it."
+    label = f'aria-label="{html.escape(words)}"'
     svg = re.sub(r"<title>.*?</title>\n", "", svg)
-    return re.sub(
-        r'aria-label="[^"]*"', lambda _: f'aria-label="{html.escape(words)}"', svg, count=1
-    )
+    return re.sub(r'aria-label="[^"]*"', lambda _: label, svg, count=1)
 
 
 def shrinkable(svg: str) -> str:
     "The drawing as wide as there is room, as long as its words can be read."
-    drawn, letters = (
-        float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1]),
-        re.findall(r'font-size="([\d.]+)"', svg),
-    )
-    least = drawn * SMALLEST / min(map(float, letters)) if letters else 0
-    return svg.replace(
-        "<svg ", f'<svg style="max-width: 100%; min-width: {least:.0f}px; height: auto" ', 1
-    )
+    width = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', svg)]
+    least = width * SMALLEST / min(sizes) if sizes else 0
+    style = f"max-width: 100%; min-width: {least:.0f}px; height: auto"
+    return svg.replace("<svg ", f'<svg style="{style}" ', 1)
 
 
 class InlineDrawings(SphinxPostTransform):
@@ -84,34 +80,35 @@ class InlineDrawings(SphinxPostTransform):
             svg = path.read_text(encoding="utf-8")
             if 'class="diagram"' not in svg:
                 continue
-            if alt := image.get("alt"):
-                svg = told(svg, alt)
+            if image.get("alt"):
+                svg = told(svg, image["alt"])
             drawn = f'<div class="drawing">{by_switch(shrinkable(svg))}</div>'
             image.replace_self(nodes.raw("", drawn, format="html"))
 
 
 def you_are_here(app, doctree):
     "A small architecture under the title, with the part that the chapter is about."
-    parts, words = HERE.get(app.env.docname[:2], ([], ""))
-    title = next(doctree.findall(nodes.title), None)
-    if not parts or title is None:
+    chapter = app.env.docname[:2]
+    titles = list(doctree.findall(nodes.title))
+    if chapter not in HERE or not titles:
         return
-    svg = by_switch(
-        told(diagrams.architecture(parts, labels=False).svg, f"You are here: {words}")
-    )
-    aside = f'<div class="here">{svg}<p aria-hidden="true">You are here: {words}</p></div>'
-    title.parent.insert(title.parent.index(title) + 1, nodes.raw("", aside, format="html"))
+    parts, words = HERE[chapter]
+    words = f"You are here: {words}"
+    svg = by_switch(told(diagrams.architecture(parts, labels=False).svg, words))
+    aside = f'<div class="here">{svg}<p aria-hidden="true">{words}</p></div>'
+    section = titles[0].parent
+    section.insert(section.index(titles[0]) + 1, nodes.raw("", aside, format="html"))
 
 
 def setup(app):
     app.add_post_transform(InlineDrawings)
-    app.connect(
-        "doctree-read", you_are_here, priority=950
-    )  # after book.py has found the promise under the title
+    # after book.py has found the promise under the title
+    app.connect("doctree-read", you_are_here, priority=950)
+
     # a change of this file, or of the drawings, makes every page out of date
-    made_of = b"".join(
-        Path(path).read_bytes() for path in (__file__, diagrams.__file__, elements.__file__)
-    )
+    made_of = b""
+    for path in (__file__, diagrams.__file__, elements.__file__):
+        made_of += Path(path).read_bytes()
     return dict(
         version="1",
         env_version=zlib.crc32(made_of),

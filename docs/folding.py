@@ -2,32 +2,46 @@
 to be run. In the notebook both are ordinary cells. (And what it must not fold: the lines of printed tables.)
 
 A cell is folded if it checks something, shows no result, and defines nothing that code shown further down uses; so what a page
-shows can be followed without unfolding. Where a test is what the page is about, it stays in sight: a cell that defines a function
-`test_...`, and any cell with `#| code-fold: false`.
+shows can be followed without unfolding. A cell that defines a function `test_...` stays in sight: there a test is what the page
+is about.
 """
 
 import ast
 import re
 import symtable
-from types import SimpleNamespace
+import sys
+from pathlib import Path
+from typing import NamedTuple
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "nbs"))
+from cell_directives import directives_of, without_directives
+
+HIDDEN = {
+    "hide",
+    "export",
+    "exporti",
+    "default_exp",
+}  # directives of cells that no page shows
+
+
+# ---- HTML's `details` and `summary` ----
+
 
 class details(nodes.General, nodes.Element):
-    "HTML's `details`: a definition, tests, imports; its class says which."
+    "A definition, tests, imports; its class says which."
 
 
 class summary(nodes.General, nodes.TextElement):
-    "Its line that is always seen. No link may stand in it: it is a button itself."
+    "Its line that is always seen. It is a button itself, so no link may be in it."
 
 
 def visit_details(self, node):
-    self.body.append(
-        self.starttag(node, "details", **({"open": "open"} if node.get("open") else {}))
-    )
+    attributes = {"open": "open"} if node.get("open") else {}
+    self.body.append(self.starttag(node, "details", **attributes))
 
 
 def depart_details(self, node):
@@ -42,56 +56,67 @@ def depart_summary(self, node):
     self.body.append("</summary>\n")
 
 
-def python_of(source) -> str:
-    "The code without magics and shell commands."
-    return re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M)
-
-
 # ---- What a cell checks, needs and defines ----
+
+
+def parse(source) -> ast.Module:
+    "The tree of a cell, whose magics and shell commands do nothing here."
+    return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
 
 
 def checks(source) -> int:
     "How many claims code makes: statements `assert`, and calls of `test_...`, `expect_fail` and `assert_close`."
-    tree = ast.parse(python_of(source))
-    called = [
-        getattr(n.func, "attr", getattr(n.func, "id", ""))
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Call)
-    ]
-    return sum(isinstance(n, ast.Assert) for n in ast.walk(tree)) + sum(
-        name.startswith("test_") or name in ("expect_fail", "assert_close")
-        for name in called
-    )
+    number = 0
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Assert):
+            number += 1
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name.startswith("test_") or name in ("expect_fail", "assert_close"):
+                number += 1
+    return number
+
+
+class Names(NamedTuple):
+    needed: set  # from before the code
+    defined: set
+    imported: set
+
+
+def names(source) -> Names:
+    "What code needs, defines and imports."
+    needed, defined, imported = set(), set(), set()
+    for statement in parse(source).body:
+        table = symtable.symtable(ast.unparse(statement), "cell", "exec")
+
+        # all that the statement reads, inside of its functions too
+        loaded = set()
+        for scope in scopes(table):
+            for symbol in scope.get_symbols():
+                is_ours = scope is table or symbol.is_global()
+                if symbol.is_referenced() and is_ours:
+                    loaded.add(symbol.get_name())
+
+        stored = set()
+        brought = set()
+        for symbol in table.get_symbols():
+            if symbol.is_imported():
+                brought.add(symbol.get_name())
+            elif symbol.is_assigned():
+                stored.add(symbol.get_name())
+
+        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            loaded -= stored  # a loop's own variable
+        needed |= loaded - defined - imported
+        defined |= stored
+        imported |= brought
+    return Names(needed, defined, imported)
 
 
 def scopes(table):
     yield table
     for child in table.get_children():
         yield from scopes(child)
-
-
-def names(source) -> SimpleNamespace:
-    "The names that the code needs from before it, those that it defines, and those that it imports."
-    needed, defined, imported = set(), set(), set()
-    for statement in ast.parse(python_of(source)).body:
-        table = symtable.symtable(ast.unparse(statement), "cell", "exec")
-        loaded = {
-            s.get_name()
-            for scope in scopes(table)
-            for s in scope.get_symbols()
-            if s.is_referenced() and (scope is table or s.is_global())
-        }
-        stored = {
-            s.get_name()
-            for s in table.get_symbols()
-            if s.is_assigned() and not s.is_imported()
-        }
-        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            loaded -= stored  # a loop's own variable
-        needed |= loaded - defined - imported
-        defined |= stored
-        imported |= {s.get_name() for s in table.get_symbols() if s.is_imported()}
-    return SimpleNamespace(needed=needed, defined=defined, imported=imported)
 
 
 # ---- Tests ----
@@ -101,71 +126,82 @@ def tags(cell):
     return cell["metadata"].get("tags", [])
 
 
-def seen(cell):
-    return (
-        cell["cell_type"] == "code"
-        and bool(cell["source"].strip())
-        and "remove-input" not in tags(cell)
-    )
+def is_shown_code(cell):
+    if cell["cell_type"] != "code" or not cell["source"].strip():
+        return False
+    return "remove-input" not in tags(cell)
 
 
 def mark_tests(cells, imports=""):
-    "Tag the code cells of a page that will stand under `Tests`. `imports` is code that the page shows."
-    used = set()  # by shown code further down
+    "Tag the code cells of a page that will be under `Tests`. `imports` is code that the page shows."
     known = names(imports).imported
-    for cell in (c for c in reversed(cells) if c["cell_type"] == "code"):
-        found = names(cell["source"])
-        result = cell.get("outputs") and "remove-output" not in tags(cell)
-        apart = {"exports", "hide-input", "remove-input", "unfolded"} & set(tags(cell))
-        subject = any(name.startswith("test_") for name in found.defined)
-        needed = (found.defined | found.imported - known) & used
-        if checks(cell["source"]) and not (result or apart or subject or needed):
-            cell["metadata"]["tags"] = [*tags(cell), "tests"]
+    used = set()  # by shown code further down
+    for cell in reversed(cells):
+        if cell["cell_type"] != "code":
             continue
+        found = names(cell["source"])
+
+        has_result = cell.get("outputs") and "remove-output" not in tags(cell)
+        is_apart = {"exports", "hide-input", "remove-input"} & set(tags(cell))
+        is_subject = any(name.startswith("test_") for name in found.defined)
+        is_needed = (found.defined | found.imported - known) & used
+        if checks(cell["source"]):
+            if not (has_result or is_apart or is_subject or is_needed):
+                cell["metadata"]["tags"] = [*tags(cell), "tests"]
+                continue
+
         used -= found.defined
-        if seen(cell):
+        if is_shown_code(cell):
             used |= found.needed
+
+
+def fold_tests(doctree):
+    "Put marked cells that follow one another under one line."
+    sections = []
+    for node in doctree.findall(nodes.container):
+        if checks_of(node) and node.parent not in sections:
+            sections.append(node.parent)
+
+    for section in sections:
+        children = []
+        block = None  # of tests, to which the next ones are added
+        for child in section.children:
+            if not checks_of(child):
+                children.append(child)
+                block = None
+                continue
+            if block is None:
+                block = details("", summary(), classes=["fold", "tests"])
+                children.append(block)
+            block += child
+
+        for child in children:
+            if "tests" in child.get("classes", ()):
+                count = nodes.inline("", count_of_tests(child), classes=["count"])
+                child[0] += [nodes.Text("Tests "), count]
+        section.children = []
+        section += children
 
 
 def checks_of(node) -> int:
     "The number of checks in a cell that is to be folded."
     if not isinstance(node, nodes.container) or "tag_tests" not in node["classes"]:
         return 0
-    return checks(next(node.findall(nodes.literal_block)).astext())
+    (listing,) = node.findall(nodes.literal_block)
+    return checks(listing.astext())
 
 
-def fold_tests(doctree):
-    "Marked cells one after another come under one line."
-    for section in {
-        id(n.parent): n.parent for n in doctree.findall(nodes.container) if checks_of(n)
-    }.values():
-        children, block = [], None
-        for child in section.children:
-            number = checks_of(child)
-            if number and block is not None:
-                block += child
-            else:
-                children.append(
-                    block := details("", summary(), child, classes=["fold", "tests"])
-                    if number
-                    else child
-                )
-            if not number:
-                block = None
-        for block in (c for c in children if "tests" in c.get("classes", ())):
-            number = sum(map(checks_of, block.children))
-            on_gpu = sum(
-                checks_of(child)
-                for child in block.children
-                if "tag_cuda" in child.get("classes", ())
-            )
-            words = (
-                f"{number} check{'s' * (number > 1)}"
-                + f", {on_gpu} on a GPU, not run for this page" * (on_gpu > 0)
-            )
-            block[0] += [nodes.Text("Tests "), nodes.inline("", words, classes=["count"])]
-        section.children = []
-        section += children
+def count_of_tests(block) -> str:
+    number = on_gpu = 0
+    for child in block.children:
+        number += checks_of(child)
+        if "tag_cuda" in child.get("classes", ()):
+            on_gpu += checks_of(child)
+
+    words = f"{number} check" if number == 1 else f"{number} checks"
+    if on_gpu:
+        words += f", {on_gpu} on a GPU, not run for this page"
+    return words
 
 
 # ---- Imports ----
@@ -175,56 +211,54 @@ def imports_of(cells) -> str:
     """What a notebook imports in cells that no page shows, as code that can be run: of cells for the library the imports, of hidden
     ones everything, since they also set the seed. Colab's cell is left out."""
     found = []
-    for cell in (c for c in cells if c["cell_type"] == "code" and c.get("id") != "colab"):
-        hidden = re.search(r"^#\|\s*(hide|include:\s*false)\s*$", cell["source"], re.M)
-        if not hidden and not re.search(r"^#\|\s*export\s*$", cell["source"], re.M):
+    for cell in cells:
+        if cell["cell_type"] != "code" or cell["id"] == "colab":
             continue
-        source = re.sub(r"^#\|.*\n?", "", cell["source"], flags=re.M).strip()
+        directives = directives_of(cell["source"])
+        if "hide" not in directives and "export" not in directives:
+            continue
+
+        source = without_directives(cell["source"]).strip()
         imports = [
-            s
-            for s in ast.parse(python_of(source)).body
-            if isinstance(s, (ast.Import, ast.ImportFrom))
+            statement
+            for statement in parse(source).body
+            if isinstance(statement, (ast.Import, ast.ImportFrom))
         ]
-        if imports:
-            found.append(
-                source
-                if hidden
-                else "\n".join(
-                    source.splitlines()[imports[0].lineno - 1 : imports[-1].end_lineno]
-                )
-            )
+        if not imports:
+            continue
+        if "hide" not in directives:
+            lines = source.splitlines()[imports[0].lineno - 1 : imports[-1].end_lineno]
+            source = "\n".join(lines)
+        found.append(source)
     return "\n\n".join(found)
 
 
 def with_imports(cells, imports) -> list:
     "The cells of a page, and before the first code that is seen, the imports."
-    at = next((i for i, cell in enumerate(cells) if seen(cell)), None)
-    if not imports or at is None:
+    if not imports:
         return cells
-    block = dict(
-        cell_type="markdown",
-        id="imports",
-        metadata={},
-        source=f"``````{{imports}}\n{imports}\n``````",
-    )
-    return [*cells[:at], block, *cells[at:]]
+    for i, cell in enumerate(cells):
+        if is_shown_code(cell):
+            block = dict(
+                cell_type="markdown",
+                id="imports",
+                metadata={},
+                source=f"``````{{imports}}\n{imports}\n``````",
+            )
+            return [*cells[:i], block, *cells[i:]]
+    return cells
 
 
 class Imports(SphinxDirective):
-    "`{imports}`: the code that stands folded before the first code of a chapter."
+    "`{imports}`: the code that is folded before the first code of a chapter."
 
     has_content = True
 
     def run(self):
         text = "\n".join(self.content)
-        return [
-            details(
-                "",
-                summary("", "Imports and helpers"),
-                nodes.literal_block(text, text, language="python"),
-                classes=["fold", "imports"],
-            )
-        ]
+        line = summary("", "Imports and helpers")
+        listing = nodes.literal_block(text, text, language="python")
+        return [details("", line, listing, classes=["fold", "imports"])]
 
 
 # ---- What is printed ----
@@ -235,10 +269,9 @@ SENTENCE = 50  # characters of a column: more is a sentence
 def in_columns(text) -> bool:
     "Whether a text is a table, whose lines must stay whole."
     rows = [re.split(r" {2,}", line.strip()) for line in text.splitlines()]
-    return (
-        sum(len(row) > 1 for row in rows) > 1
-        and max(len(column) for row in rows for column in row) <= SENTENCE
-    )
+    wide_rows = [row for row in rows if len(row) > 1]
+    longest = max((len(column) for row in rows for column in row), default=0)
+    return len(wide_rows) > 1 and longest <= SENTENCE
 
 
 class KeepColumns(SphinxPostTransform):

@@ -9,11 +9,11 @@ import argparse
 import configparser
 import hashlib
 import os
-import re
 import time
 from pathlib import Path
 
 import nbformat
+from cell_directives import directives_of
 from nbclient import NotebookClient
 from nbclient.util import run_sync
 
@@ -29,10 +29,8 @@ def skipped_flags(wanted: set) -> set:
 
 def is_skipped(source: str, skip: set) -> bool:
     "Whether a cell's directives say that it is left alone."
-    return any(
-        d == "eval: false" or d in skip
-        for d in re.findall(r"^#\|\s*(.+?)\s*$", source, re.M)
-    )
+    directives = directives_of(source)
+    return directives.get("eval") == "false" or bool(skip & directives.keys())
 
 
 def fingerprint(cells) -> str:
