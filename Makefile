@@ -39,7 +39,7 @@ test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/02_attention.ipynb
 
 # No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
 gpu: ## measure on a GPU all that is owed, in nine minutes; call it again to go on (ARGS=--list, ARGS=--rehearse)
-	"$(or $(wildcard $(BIN)/python),$(PYTHON))" benchmarks/gpu.py $(ARGS)
+	"$(or $(wildcard $(BIN)/python),$(PYTHON))" benchmarks/support/gpu.py $(ARGS)
 
 docs: $(VENV)/.dev ## build the site into docs/_build/html
 	"$(BIN)/python" docs/fetch_mathjax.py

@@ -14,16 +14,15 @@ import torch
 from project import ROOT, chapters
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import gpu  # noqa: E402
-import machine  # noqa: E402
-from stages import STAGES, Context, Job, Stage, none_exact  # noqa: E402
+from support import gpu, machine  # noqa: E402
+from support.stages import STAGES, Context, Job, Stage, none_exact  # noqa: E402
 
 HERE = dict(device="a GPU", torch="2", date="2026-01-01", commit="abc", code="new")
 
 
 def command(*words):
     return subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "gpu.py", *words],
+        [sys.executable, ROOT / "benchmarks" / "support" / "gpu.py", *words],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -385,7 +384,7 @@ def test_runs_of_other_seeds_stay_in_a_file_and_say_where_they_come_from(tmp_pat
 
 
 def test_the_memory_of_a_first_step_is_that_of_any():
-    from base_step import measure
+    from speed.base_step import measure
 
     with torch.compiler.set_stance("force_eager"):
         found = measure(

@@ -7,7 +7,7 @@ import pytest
 from project import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import race  # noqa: E402
+from speed import race  # noqa: E402
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig  # noqa: E402
 

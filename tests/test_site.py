@@ -331,13 +331,13 @@ def test_which_cells_are_folded(docs):
         for source in sources
     ]
     apart = dict(
-        cell_type="code", source="assert x", metadata={"tags": ["unfolded"]}, outputs=[]
+        cell_type="code", source="assert x", metadata={"tags": ["hide-input"]}, outputs=[]
     )
     docs("folding").mark_tests([*code, apart])
     assert [("tests" in cell["metadata"].get("tags", [])) for cell in code] == [
         bool(folded) for folded in sources.values()
     ]
-    assert apart["metadata"]["tags"] == ["unfolded"]
+    assert apart["metadata"]["tags"] == ["hide-input"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -1,15 +1,20 @@
 """BERT on the sentences of the language reference: three models and scikit-learn, by number of labels, over several seeds.
 
-    python benchmarks/bert.py [--device cuda] [--seeds 0,1,2,3,4] [--labels 50,200,800]
+    python benchmarks/quality/bert.py [--device cuda] [--seeds 0,1,2,3,4] [--labels 50,200,800]
 
 Writes results/bert_DEVICE.json after each seed: one pre-training per seed, and the accuracies on 400 held-out sentences after
 learning from so many labels. Chapter 54 draws its figures from this file. Needs scikit-learn.
 """
 
-from machine import Results, arguments
+import sys
+from pathlib import Path
+
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 
 from annotated_transformer.datasets.python_reference import read_corpus
 from annotated_transformer.experiments.topic_classification import (

@@ -1,6 +1,6 @@
 """How sure the score of a trained translator of captions is, and what its heads look at: chapters 43 and 44 show it.
 
-    python benchmarks/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--lowercase] [--name pre-norm] [--data-dir FOLDER]
+    python benchmarks/quality/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--lowercase] [--name pre-norm] [--data-dir FOLDER]
 
 Counts the padding of an epoch, translates the test sentences by a beam of 5, and finds between which values 95 of 100 BLEU scores lie if the
 sentences are drawn again and again. Then, for each head of the encoder: the mean weight that a token gives to the one before it, to itself, to the
@@ -13,19 +13,22 @@ all weights. Two minutes on two cores. Writes results/translation_analysis_multi
 
 import json
 import re
+import sys
 from itertools import product
 from pathlib import Path
 
 import sacrebleu
 import torch
-from machine import Results, arguments
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 
 from annotated_transformer.data import batch_by_tokens, padding_fraction
 from annotated_transformer.datasets.parallel_text import open_parallel_text
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
 from annotated_transformer.experiments.translation import Translator
-from annotated_transformer.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
+from annotated_transformer.metrics import score_translations
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
 CAPTIONS = {

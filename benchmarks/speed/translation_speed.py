@@ -1,7 +1,7 @@
 """How fast translation is: training beside `torch.nn.Transformer`, and the test part translated beside Hugging Face's `generate`.
 
-    python benchmarks/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
-    python benchmarks/translation_speed.py --corpus multi30k --source de --target en --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_de-en_lower_suffix_pre-norm_cpu_0
+    python benchmarks/speed/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
+    python benchmarks/speed/translation_speed.py --corpus multi30k --source de --target en --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_de-en_lower_suffix_pre-norm_cpu_0
 
 Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
 ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
@@ -11,15 +11,18 @@ the two are equal is part of the result. Both sides end a search with as many an
 """
 
 import statistics
+import sys
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import torch
 import transformers
-from machine import Results, arguments, rounded, seconds
-from peers import TorchTransformer
-from training import Side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.peers import TorchTransformer
+from speed.training import Side
+from support.machine import Results, arguments, rounded, seconds
 
 from annotated_transformer.checkpoint import load_model
 from annotated_transformer.config import SpecialTokens
@@ -225,7 +228,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--model",
         metavar="FOLDER",
-        help="a model that benchmarks/translation.py trained on this corpus, to translate with",
+        help="a model that benchmarks/quality/translation.py trained on this corpus, to translate with",
     )
     parser.add_argument(
         "--trained",

@@ -1,7 +1,7 @@
 """The copy task of The Annotated Transformer, trained by its own code as it stands, in turns with the last rung of race.py.
 
     git clone https://github.com/harvardnlp/annotated-transformer ../annotated-transformer
-    python benchmarks/race_beside.py --clone ../annotated-transformer [--seeds 0,1,2]
+    python benchmarks/speed/race_beside.py --clone ../annotated-transformer [--seeds 0,1,2]
 
 Runs the code of that clone. Its task: nine symbols out of ten after one that is always the same; how long a copy is, its decoder is told. Ours: 5 to 12
 symbols out of ten, and the model has to stop by itself. Counted on both sides are the seconds of training steps, without evaluation, and exact copies of sequences never seen.
@@ -21,8 +21,10 @@ from unittest.mock import MagicMock, patch
 
 import torch
 import torch._dynamo  # asks which packages there are, so it comes before the empty ones
-from machine import Results, arguments
-from race import RUNGS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.race import RUNGS
+from support.machine import Results, arguments
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
 

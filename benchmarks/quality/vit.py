@@ -1,27 +1,31 @@
 """The image classifier of chapter 57 on scikit-learn's digits, over three seeds, beside smaller patches and a convolutional network, and
 the trials on which its settings were chosen.
 
-    python benchmarks/vit.py [--device cuda] [--seeds 0,1,2]
+    python benchmarks/quality/vit.py [--device cuda] [--seeds 0,1,2]
 
 Writes results/vit_DEVICE.json: the metrics of every run on the held-out fifth, and accuracies of other settings on a validation part of
 the training pictures. Chapter 57 reads this file.
 """
 
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import torch
-from machine import Results, arguments
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 from torch import nn
 
 from annotated_transformer.datasets.images import image_batches, random_affine
-from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.experiments.image_classification import (
     ImageClassificationConfig,
     load_images,
     predict,
     run_image_classification,
 )
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.loss import classification_loss
 from annotated_transformer.metrics import accuracy
 from annotated_transformer.models.vit import ViTConfig

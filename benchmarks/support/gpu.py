@@ -1,10 +1,10 @@
 """Everything that this project wants to know of a GPU, by one command that can be stopped and called again.
 
-    python benchmarks/gpu.py --minutes 9           the stages in their order, as many jobs as fit
-    python benchmarks/gpu.py --list                stages, jobs, expected minutes, and what is done
-    python benchmarks/gpu.py --only decoding       one stage
-    python benchmarks/gpu.py --rehearse            every job in small on a CPU, in two minutes, through the same code
-    python benchmarks/gpu.py --take FOLDER         check results that were made elsewhere with --out, and keep them
+    python benchmarks/support/gpu.py --minutes 9           the stages in their order, as many jobs as fit
+    python benchmarks/support/gpu.py --list                stages, jobs, expected minutes, and what is done
+    python benchmarks/support/gpu.py --only decoding       one stage
+    python benchmarks/support/gpu.py --rehearse            every job in small on a CPU, in two minutes, through the same code
+    python benchmarks/support/gpu.py --take FOLDER         check results that were made elsewhere with --out, and keep them
 
 A job whose result for this device and this code is there is not done again. What was never done comes before what has a result of
 earlier code. A job starts if its expected minutes are left; one that fails is recorded with its traceback, and the others go on. It
@@ -25,8 +25,9 @@ import time
 import traceback
 from pathlib import Path
 
-from machine import RESULTS, ROOT, arguments, code, code_at, origin, write_json
-from stages import STAGES, Context, Job, Stage
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import RESULTS, ROOT, arguments, code, code_at, origin, write_json
+from support.stages import STAGES, Context, Job, Stage
 
 LEFT_OVER = 30  # seconds before the end at which a job is told to stop
 GRACE = 15  # seconds that it then has

@@ -1,6 +1,6 @@
 """Time and memory of the layers that Table 1 compares, against length and width.
 
-    python benchmarks/layers.py [--device cuda] [--rounds 9]
+    python benchmarks/speed/layers.py [--device cuda] [--rounds 9]
 
 One sequence, one head, nothing but the layer's own work: no projections. All layers take turns, and medians are kept. Memory is what a layer holds
 at the same time beyond its inputs, forward only, and forward and backward together. Then eight heads, as a model has them, under no mask, a causal
@@ -8,10 +8,14 @@ mask as a table, and `is_causal`: time and memory, forward and backward. Writes 
 """
 
 import statistics
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch
-from machine import Results, arguments, rounded, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments, rounded, seconds
 from torch import nn
 
 from annotated_transformer.attention import fused_attention, reference_attention

@@ -1,6 +1,6 @@
 """From the plainest training step to the fastest: what each change is worth on this machine.
 
-    python benchmarks/ladder.py [--device cuda] [--rounds 7]
+    python benchmarks/speed/ladder.py [--device cuda] [--rounds 7]
 
 Sentences of random words, as long as those of Multi30k, and a model of its size; on a GPU, the paper's base model
 and 8,000 tokens a step, since the plainest step holds many tables. On
@@ -10,11 +10,15 @@ that is faster stays; one that is slower here is shown, and left out of the next
 
 import random
 import statistics
+import sys
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import torch
-from machine import Results, arguments, rounded, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments, rounded, seconds
 from torch import nn
 from torch._dynamo.utils import counters
 

@@ -1,7 +1,7 @@
 """The language model of chapter 52 on the text that everybody trains on first: a million characters of Shakespeare.
 
-    python benchmarks/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
-    python benchmarks/shakespeare.py --seconds 180         without it: Python's language reference, which is on every machine
+    python benchmarks/quality/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
+    python benchmarks/quality/shakespeare.py --seconds 180         without it: Python's language reference, which is on every machine
 
 The text is not part of this project; nanoGPT's `data/shakespeare_char` says where it is. The division is nanoGPT's: the first nine tenths are for
 training, the last tenth for validation, and the vocabulary is the characters. The reference is divided as in chapter 52, where models that count
@@ -15,10 +15,13 @@ Writes results/shakespeare_DEVICE.json, or results/language_reference_DEVICE.jso
 
 import copy
 import hashlib
+import sys
 from pathlib import Path
 
 import torch
-from machine import Results, arguments, rounded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments, rounded
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, LabelledBatch
@@ -28,8 +31,8 @@ from annotated_transformer.datasets.python_reference import (
     sliding_windows,
     split_text,
 )
-from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.models.gpt import GPT
 from annotated_transformer.training import TrainConfig, evaluate, train
 

@@ -1,6 +1,6 @@
 """The paper's base model in the paper's step: 37,000 words, sentences of similar length, the loss in chunks.
 
-    python benchmarks/base_step.py [--device cuda] [--rounds 5]
+    python benchmarks/speed/base_step.py [--device cuda] [--rounds 5]
 
 How many tokens a second it takes, what share that is of what a large product of matrices reaches on the same machine, the two in turns; and the most
 memory that a step holds beyond weights and Adam's averages, against the length of its sentences. A GPU is given the paper's 25,000 tokens on
@@ -8,12 +8,16 @@ either side, in bfloat16 and compiled; a CPU 1,000, in float32. Writes results/b
 """
 
 import statistics
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import torch
-from ladder import Climber, Setup, draw_pairs
-from machine import Results, arguments, product, rounded, seconds
-from training import step_flops
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.ladder import Climber, Setup, draw_pairs
+from speed.training import step_flops
+from support.machine import Results, arguments, product, rounded, seconds
 
 from annotated_transformer.data import Batch
 

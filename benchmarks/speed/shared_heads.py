@@ -1,17 +1,21 @@
 """Heads that share keys: with keys of their own, with the keys repeated, and with the queries folded; in a step of decoding, and in training.
 
-    python benchmarks/shared_heads.py [--keys 2048] [--threads 2] [--rounds 15]
+    python benchmarks/speed/shared_heads.py [--keys 2048] [--threads 2] [--rounds 15]
 
 Writes results/shared_heads_cpu.json: for a step before a long text, times as ratios to heads with keys of their own; for attention forward and
 backward, the repeated keys under `is_causal` beside the folded queries under a table, time and memory (medians; all ways take turns).
 Chapter 60 reads its table from there.
 """
 
+import sys
 import time
+from pathlib import Path
 from statistics import median
 
 import torch
-from machine import Results, arguments
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 from torch.nn import functional as F
 
 from annotated_transformer.masks import causal_mask

@@ -1,6 +1,6 @@
 """Step time of this Transformer against other libraries' of the same sizes.
 
-    python benchmarks/training.py [--device cuda] [--sizes tiny,base,big] [--rounds 15] [--compile]
+    python benchmarks/speed/training.py [--device cuda] [--sizes tiny,base,big] [--rounds 15] [--compile]
 
 All sides that are installed (see peers.py) take turns in one process, on the same batch, with the same loss, optimizer and clipping. Ours has
 biases in its projections here, and dropout in all the places where `nn.Transformer` has it; what still differs is in peers.py. A ratio is the
@@ -9,21 +9,25 @@ other's time over ours, round by round, and the median of these: above 1, ours i
 
 import copy
 import statistics
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch
-from machine import Results, arguments, product, rounded, seconds
-from peers import has_right_masks, peers_here, versions
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.peers import has_right_masks, peers_here, versions
+from support.machine import Results, arguments, product, rounded, seconds
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from annotated_transformer.attention import reference_attention
 from annotated_transformer.data import Batch, batch_pairs
 from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.optimizer import build_optimizer
 from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.loss import sequence_loss
 from annotated_transformer.multi_head_attention import MultiHeadAttention
+from annotated_transformer.optimizer import build_optimizer
 from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
 from annotated_transformer.transformer import Transformer, TransformerConfig

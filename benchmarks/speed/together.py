@@ -1,6 +1,6 @@
 """One training by one process, by several with copies of the weights (DDP), and by several with a part of them each (FSDP).
 
-    python benchmarks/together.py [--device cuda] [--processes 2]
+    python benchmarks/speed/together.py [--device cuda] [--processes 2]
 
 Same model, same batches, no dropout: what is compared is tokens a second, and the loss of the last step, which has to be the same up to
 rounding. torchrun starts the processes, over NCCL on GPUs, a GPU each, and over gloo on a CPU. Writes results/together_DEVICE.json.
@@ -17,12 +17,14 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from machine import ROOT, Results, arguments, rounded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import ROOT, Results, arguments, rounded
 
 from annotated_transformer.data import batch_pairs
 from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.loss import chunked_sequence_loss
 from annotated_transformer.distributed import joined_processes, process_rank
+from annotated_transformer.loss import chunked_sequence_loss
 from annotated_transformer.training import TrainConfig, pick_device, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 

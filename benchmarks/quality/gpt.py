@@ -1,15 +1,19 @@
 """The language model of chapter 52 over several seeds, beside models that count.
 
-    python benchmarks/gpt.py [--preset small] [--text book.txt] [--device cuda] [--seeds 0,1,2] [--learned 0]
+    python benchmarks/quality/gpt.py [--preset small] [--text book.txt] [--device cuda] [--seeds 0,1,2] [--learned 0]
 
 Writes results/gpt_DEVICE.json: the metrics of every run; last those with learned positions. Of the first also the history, with the loss
 on held-out texts at ten moments, and what it writes. Chapter 52 reads its numbers from there.
 """
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch
-from machine import Results, arguments
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 
 from annotated_transformer.experiments.language_model import (
     LanguageModelConfig,

@@ -1,16 +1,20 @@
 """What each change since 2017 is worth: one language model, and one part of its layers exchanged after the other.
 
-    python benchmarks/since_2017.py [--group mixture_of_experts] [--steps 600] [--seeds 0,1,2] [--device cuda]
+    python benchmarks/quality/since_2017.py [--group mixture_of_experts] [--steps 600] [--seeds 0,1,2] [--device cuda]
 
 Trains on the characters of Python's language reference, every variant with the same windows in the same order, and writes
 results/GROUP_DEVICE.json: for each variant and seed the held-out loss, the parameters, and the bytes that the cache keeps for a token.
 Chapters 60 and 61 read their tables from there.
 """
 
+import sys
 import time
+from pathlib import Path
 
 import torch
-from machine import Results, arguments
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments
 from torch import nn
 
 from annotated_transformer.config import SpecialTokens
@@ -23,8 +27,8 @@ from annotated_transformer.datasets.python_reference import (
     sliding_windows,
     split_text,
 )
-from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.experiments.language_model import LanguageModelConfig
+from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.layers import FeedForward, LayerNorm
 from annotated_transformer.loss import sequence_loss
 from annotated_transformer.models.gpt import GPT, GPTConfig

@@ -4,8 +4,8 @@ import ast
 import contextlib
 import io
 import json
-import re
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,8 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from machine import ROOT, rounded, seconds
+from support.machine import ROOT, rounded, seconds
 
+sys.path.append(str(ROOT / "nbs"))
+from cell_directives import directives_of
 
 NO_DATA = "its data are not on this machine (benchmarks/README.md says how to bring them)"
 
@@ -94,7 +96,7 @@ def copy_run(
     context: Context, preset: str, recipe: str, eval_every: int = 0, **changes
 ) -> dict:
     "A full run of the copy task: its metrics, and the history of its training."
-    from copy_task import configuration
+    from quality.copy_task import configuration
 
     from annotated_transformer.experiments.copy_task import run_copy_task
 
@@ -115,7 +117,7 @@ def none_exact(context: Context, *recipes) -> bool:
 
 def copy_again(context: Context, **settings) -> dict:
     "Another run, by the first recipe that was exact; by the first of all where none was."
-    from copy_task import RECIPES
+    from quality.copy_task import RECIPES
 
     return copy_run(
         context,
@@ -131,9 +133,7 @@ def flagged_cells(path: Path, flag: str) -> dict[str, str]:
         cell["id"]: "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"
     }
     return {
-        name: source
-        for name, source in sources.items()
-        if re.search(rf"^#\|\s*{flag}\s*$", source, re.M)
+        name: source for name, source in sources.items() if flag in directives_of(source)
     }
 
 
@@ -158,7 +158,7 @@ def run_cells(context: Context, notebook: str) -> dict:
 
 def step_time(context: Context, **settings) -> dict:
     "A training step of all sides, and what share of the measured bfloat16 rate ours reach."
-    from training import compare
+    from speed.training import compare
 
     row = compare(device=context.device, **settings)
     if best := context.ceilings.get("bf16_tflops"):
@@ -171,14 +171,14 @@ def step_time(context: Context, **settings) -> dict:
 
 def ladder(context: Context, **sizes) -> dict:
     "What each change of a training step is worth."
-    from ladder import climb
+    from speed.ladder import climb
 
     return climb(context.device, report=lambda row: None, **sizes)
 
 
 def base_step(context: Context, **sizes) -> dict:
     "The paper's base model in its own step, and memory against length."
-    from base_step import measure
+    from speed.base_step import measure
 
     return measure(context.device, **sizes)
 
@@ -194,7 +194,7 @@ def lacks_company(context: Context) -> str:
 
 def processes(context: Context, **sizes) -> dict:
     "A training by one process, by copies and by shards on all GPUs."
-    from together import compare
+    from speed.together import compare
 
     return compare(context.device, max(2, torch.cuda.device_count()), **sizes)
 
@@ -203,7 +203,7 @@ def layer_costs(
     context: Context, rounds: int, causal_lengths: tuple | None = None, **sizes
 ) -> dict:
     "Time and memory of the layers of Table 1, and of a causal mask as a table and without one."
-    from layers import CAUSAL_LENGTHS, compare, compare_causal
+    from speed.layers import CAUSAL_LENGTHS, compare, compare_causal
 
     return dict(
         **compare(context.device, rounds, **sizes),
@@ -221,7 +221,7 @@ def decoding_speed(
     **changes,
 ) -> dict:
     "Tokens a second of all sides, and what share of the measured memory rate they reach."
-    from decoding import compare, prepare
+    from speed.decoding import compare, prepare
 
     models, src, _ = prepare(context.device, compiled, max(batch, 2), **changes)
     row = compare(models, src[:batch], length, beam, context.device, rounds)
@@ -273,7 +273,7 @@ def characters_run(
     **changes,
 ) -> dict:
     "Six layers of width 384 on characters, as many steps as fit into so many seconds. `text` names a file; 'shakespeare' is the one beside Multi30k; None: Python's language reference."
-    from shakespeare import SETTINGS, run
+    from quality.shakespeare import SETTINGS, run
 
     config, usual = SETTINGS["cuda"][settings]
     path = shakespeare_path() if text == "shakespeare" else text

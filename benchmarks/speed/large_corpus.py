@@ -1,6 +1,6 @@
 """What it takes to prepare a corpus: as lists, and streamed as chapter 45 does.
 
-    python benchmarks/large_corpus.py [--pairs 100000,200000,400000]
+    python benchmarks/speed/large_corpus.py [--pairs 100000,200000,400000]
 
 Writes results/large_corpus_cpu.json. For each size a corpus of made-up sentences is written, and each way prepares it in a process of its
 own: it reads and cleans the pairs, learns a tokenizer, turns all into ids and takes the first hundred batches of an epoch. Measured is
@@ -18,7 +18,8 @@ import time
 from itertools import accumulate, islice
 from pathlib import Path
 
-from machine import ROOT, Results, arguments
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import ROOT, Results, arguments
 
 from annotated_transformer.data import batch_by_tokens
 from annotated_transformer.datasets.parallel_text import open_parallel_text

@@ -1,6 +1,6 @@
 """Cached decoding against uncached decoding and Hugging Face's `generate`, base size, the same weights on all sides.
 
-    python benchmarks/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--compile] [--rounds 3]
+    python benchmarks/speed/decoding.py [--device cuda] [--lengths 32,128,256] [--batches 1,32] [--beams 1,4] [--compile] [--rounds 3]
 
 All sides take turns in one process; every answer has the full length, as nothing ends it. Sources have 32 tokens. Before
 anything is timed, the sides in float32 (prepared, uncached, Hugging Face) write 24 tokens for two sources and have to
@@ -12,22 +12,26 @@ spaced positions, because whole answers take minutes.
 
 import copy
 import statistics
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch
 import transformers
-from machine import Results, arguments, rounded, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.decoding import UncachedDecoder, greedy_decode
+from annotated_transformer.interop.huggingface import to_huggingface
+from annotated_transformer.search import beam_search
 from annotated_transformer.speed.decoding_speed import (
     Compiled,
     measure_products,
     prepare_for_decoding,
 )
-from annotated_transformer.interop.huggingface import to_huggingface
-from annotated_transformer.search import beam_search
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
 ENDLESS = SpecialTokens(eos_id=None)

@@ -1,7 +1,7 @@
 """The translator of chapter 42: one run to its end for each seed.
 
-    python benchmarks/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
-    python benchmarks/translation.py --corpus multi30k --lowercase --whitespace-as-suffix --pre-norm --data-dir FOLDER
+    python benchmarks/quality/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
+    python benchmarks/quality/translation.py --corpus multi30k --lowercase --whitespace-as-suffix --pre-norm --data-dir FOLDER
 
 Writes results/translation_CORPUS_SOURCE-TARGET_DEVICE.json: the metrics of every seed with a row of scores for each step of the search, what
 they would be if the search ended with as many answers as it has hypotheses, the losses and scores of each epoch, the last step's output scored
@@ -12,11 +12,14 @@ the words unless it is said otherwise. Chapters 42 and 43 read these files.
 """
 
 import random
+import sys
+from pathlib import Path
 
-from machine import ROOT, Results, arguments
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import ROOT, Results, arguments
 
-from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
     TranslationConfig,
     Translator,

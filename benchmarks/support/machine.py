@@ -13,12 +13,10 @@ from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-MEASURED = (
-    "annotated_transformer",
-    "benchmarks",
-)  # folders whose Python files a result depends on
+# folders whose Python files a result depends on
+MEASURED = ("annotated_transformer", "benchmarks")
 
 
 def arguments(doc: str) -> argparse.ArgumentParser:

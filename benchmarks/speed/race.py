@@ -1,15 +1,18 @@
 """The race of race.md: how soon 10,000 sequences never seen are copied without a mistake. All rungs take turns, seed by seed.
 
-    python benchmarks/race.py [--seeds 0,1,2,3,4] [--device cuda]
-    python benchmarks/race.py --table          the table of race.md, from what is stored
+    python benchmarks/speed/race.py [--seeds 0,1,2,3,4] [--device cuda]
+    python benchmarks/speed/race.py --table          the table of race.md, from what is stored
 
 Writes results/race_DEVICE.json. To join, put a rung at the end of RUNGS: what changes in the configuration of the copy task.
 """
 
 import json
 import statistics
+import sys
+from pathlib import Path
 
-from machine import RESULTS, Results, arguments
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import RESULTS, Results, arguments
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
 from annotated_transformer.transformer import TransformerConfig

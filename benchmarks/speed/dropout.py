@@ -1,17 +1,21 @@
 """Dropout on a CPU: PyTorch's against this library's, which draws four decisions from one random number.
 
-    python benchmarks/dropout.py [--rounds 9]
+    python benchmarks/speed/dropout.py [--rounds 9]
 
 Forward and backward on tensors as they occur in three models, beside a product with a mask that is there already; then training steps of two models
 on sentences of similar length, with either. All take turns. Writes results/dropout_cpu.json, which chapter 70 shows. On a GPU both are the same.
 """
 
 import statistics
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch
-from ladder import Climber, Setup, draw_pairs, take_turns
-from machine import Results, arguments, rounded, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.ladder import Climber, Setup, draw_pairs, take_turns
+from support.machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
 from annotated_transformer.dropout import apply_dropout, dropout_mask
