@@ -9,25 +9,24 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-sys.path[:0] = [
-    str(DOCS),
-    str(ROOT),
-]  # for the extensions beside this file, and for the drawings of the library
+sys.path.insert(0, str(ROOT))  # for the drawings of the library
+sys.path.insert(0, str(DOCS))  # for the extensions beside this file
 
 _settings = configparser.ConfigParser(delimiters=["="])
 _settings.read(ROOT / "settings.ini", encoding="utf-8")
 settings = _settings["DEFAULT"]
 
 project = html_title = settings["title"]
-author, release, version = settings["author"], settings["version"], settings["version"]
+author = settings["author"]
+release = version = settings["version"]
 copyright = settings["copyright"]
 
 extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "book", "drawings"]
 exclude_patterns = ["**.ipynb_checkpoints", ".*"]
-nb_execution_mode = (
-    "off"  # outputs are committed with the notebooks, and the tests run them
-)
-nb_ipywidgets_js = {}  # progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead
+# outputs are committed with the notebooks, and the tests run them
+nb_execution_mode = "off"
+# progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead
+nb_ipywidgets_js = {}
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 myst_heading_anchors = 3  # a link to a section is spelt as on GitHub
 myst_enable_extensions = [
@@ -41,7 +40,8 @@ suppress_warnings = ["myst.header"]  # a README or a chapter may go from H1 to H
 
 # What book.py needs to know.
 book_package = str(ROOT / settings["lib_path"])
-book_repository, book_branch = settings["git_url"], settings["branch"]
+book_repository = settings["git_url"]
+book_branch = settings["branch"]
 
 # Math without a network: all of MathJax in one file, which draws its letters as SVG paths and so needs no font files.
 # Its context menu is off because some entries of it would fetch further parts of MathJax, which are not here.
@@ -58,9 +58,8 @@ html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_domain_indices = False  # one index of names is enough
 html_show_sphinx = False
-html_context = {
-    "default_mode": "auto"
-}  # light or dark, as the reader's system says; the theme complains if nothing is said
+# light or dark, as the reader's system says; the theme complains if nothing is said
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "repository_url": settings["git_url"],
     "repository_branch": settings["branch"],
@@ -73,7 +72,7 @@ html_theme_options = {
     "home_page_in_toc": True,
     "footer_content_items": ["copyright"],
     "show_navbar_depth": 1,
-    "show_toc_level": 2,  # sections and their parts; the API blocks are no sections and stay out of this list
+    "show_toc_level": 2,  # sections and their parts
     "pygments_light_style": "vs",
     "pygments_dark_style": "github-dark",
 }

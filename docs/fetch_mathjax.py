@@ -13,7 +13,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-PACKAGE, MEMBER = "mathjax@3.2.2", "package/es5/tex-svg.js"
+PACKAGE = "mathjax@3.2.2"
+MEMBER = "package/es5/tex-svg.js"
 SHA256 = "d4295dc33744836935c1399feece5159577b34c5c8ffb9f1c6324cd82e03a882"
 TARGET = Path(__file__).resolve().parent / "_static" / "tex-svg.js"
 
@@ -24,6 +25,7 @@ def digest(content: bytes) -> str:
 
 def fetch(
     target: Path = TARGET,
+    *,
     package=PACKAGE,
     member=MEMBER,
     sha256=SHA256,
@@ -32,12 +34,15 @@ def fetch(
     "Fetch one file of an npm package unless it is there, whole. True if something was fetched; RuntimeError says what to do otherwise."
     if target.exists() and digest(target.read_bytes()) == sha256:
         return False
+
     npm = shutil.which("npm")
     by_hand = f"or put {member.removeprefix('package/')} of the npm package {package} at {target} yourself"
     if npm is None:
         raise RuntimeError(
             f"{need}, and npm, which fetches it, is not on the PATH. Install Node.js, {by_hand}."
         )
+
+    # npm brings an archive, of which one file is kept
     with tempfile.TemporaryDirectory() as folder:
         pack = subprocess.run(
             [npm, "pack", package, "--silent"], cwd=folder, capture_output=True, text=True
@@ -49,16 +54,16 @@ def fetch(
             )
         with tarfile.open(archives[0]) as archive:
             content = archive.extractfile(member).read()
+
     if digest(content) != sha256:
         raise RuntimeError(
             f"{member} of {package} has the checksum {digest(content)}, expected {sha256}: it is not kept."
         )
+
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     part.write_bytes(content)
-    part.replace(
-        target
-    )  # at once, so that a killed run leaves no half file under the final name
+    part.replace(target)  # at once: a killed run leaves no half file under the final name
     return True
 
 

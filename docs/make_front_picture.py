@@ -19,9 +19,8 @@ from annotated_transformer.data import WordVocabulary
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR, sentence_pairs
 from annotated_transformer.figures.diagrams import translation_diagram
 
-torch.manual_seed(
-    2
-)  # of 0 to 5, which all translate it right, the one that takes its words where a reader would
+# of the seeds 0 to 5, which all translate it right, the one that takes its words where a reader would
+torch.manual_seed(2)
 pairs, _ = sentence_pairs()
 vocabulary = WordVocabulary.of(pairs)
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(vocabulary)))
@@ -32,15 +31,21 @@ train(
     progress=False,
 )
 
-source, target = ([*text.split(), "EOS"] for text in RUNNING_PAIR)
-maps = trace_attention(
-    model, vocabulary.encode(RUNNING_PAIR[0]), word=lambda id: vocabulary.words([id])[0]
-)
+english, german = RUNNING_PAIR
+source = [*english.split(), "EOS"]
+target = [*german.split(), "EOS"]
+
+
+def word(id: int) -> str:
+    return vocabulary.words([id])[0]
+
+
+maps = trace_attention(model, vocabulary.encode(english), word=word)
 part = "decoder cross"
 assert (maps.keys[part], maps.queries[part]) == (source, target), maps.queries[part]
 weights = maps.weights[part][-1].mean(0)  # of the last layer, the mean over its heads
 title = (
-    f'A small Transformer writes "{RUNNING_PAIR[1]}", word after word; lines show which words of "{RUNNING_PAIR[0]}" it reads for each, '
+    f'A small Transformer writes "{german}", word after word; lines show which words of "{english}" it reads for each, '
     "and EOS, the end of the sentence"
 )
 path = Path(__file__).resolve().parent / "_static" / "front.svg"
