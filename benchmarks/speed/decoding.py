@@ -138,7 +138,8 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
         rounds=rounds,
         seed=SEED,
         bytes_per_step={
-            name: step_bytes(models["ours"], batch, beam, length) // (1 + ("bf16" in name))
+            name: step_bytes(models["uncached"], batch, beam, length)
+            // (1 + ("bf16" in name))
             for name in sides
         },
         tokens_per_second={name: rounded(batch * length / s) for name, s in median.items()},
@@ -153,18 +154,16 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
 def step_bytes(model, batch: int, beam: int, length: int) -> int:
     "What a cached float32 step has to read at least: decoder and output matrix once, the source's keys and values, those of each hypothesis."
     config = model.config
-    computed_once = (
-        2 * config.n_layers * config.d_model**2
-    )  # the matrices for the memory's keys and values
-    weights = (
-        sum(p.numel() for p in model.decoder.parameters())
-        - computed_once
-        + config.vocab_size * config.d_model
-    )
-    of_a_token = 2 * config.n_layers * config.d_model  # key and value in each layer
-    return 4 * (
-        weights + batch * (SOURCE_LENGTH + beam * length // 2) * of_a_token
-    )  # in the middle of an answer
+
+    # the decoder without the matrices for the memory's keys and values, and the output matrix
+    weights = sum(p.numel() for p in model.decoder.parameters())
+    weights -= 2 * config.n_layers * config.d_model**2
+    weights += config.vocab_size * config.d_model
+
+    # keys and values in each layer, in the middle of an answer
+    of_a_token = 2 * config.n_layers * config.d_model
+    cached = batch * (SOURCE_LENGTH + beam * length // 2) * of_a_token
+    return 4 * (weights + cached)
 
 
 @torch.no_grad()
@@ -172,16 +171,10 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     "Milliseconds of a cached step early and late in an answer, and those of its attention alone."
     times = []
     for _ in range(rounds):
-        (_, cache), newest = (
-            model.prefill(src, length + 1),
-            torch.full((len(src), 1), 3, device=device),
-        )
-        times.append(
-            [
-                seconds(partial(model.decode_step, newest, cache), device)
-                for _ in range(length)
-            ]
-        )
+        _, cache = model.prefill(src, length + 1)
+        newest = torch.full((len(src), 1), 3, device=device)
+        step = partial(model.decode_step, newest, cache)
+        times.append([seconds(step, device) for _ in range(length)])
     step = [statistics.median(column) for column in zip(*times)]
     quarter = length // 4
     config, attention = model.config, {}

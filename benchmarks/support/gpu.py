@@ -47,15 +47,12 @@ def keep_row(folder: Path, row: dict):
     "Put a result to the others. It replaces what it makes obsolete: a good one all of the same job and device."
 
     def obsolete(old: dict) -> bool:
-        same = (old["job"], old["origin"]["device"]) == (
-            row["job"],
-            row["origin"]["device"],
-        )
-        return same and (
-            is_good(row)
-            or old["origin"]["code"] == row["origin"]["code"]
-            and not is_good(old)
-        )
+        if old["job"] != row["job"] or old["origin"]["device"] != row["origin"]["device"]:
+            return False
+        if is_good(row):
+            return True
+        same_code = old["origin"]["code"] == row["origin"]["code"]
+        return same_code and not is_good(old)
 
     rows = [old for old in read_rows(folder, row["stage"]) if not obsolete(old)]
     write_json(file_of(folder, row["stage"]), [*rows, row])
@@ -73,9 +70,10 @@ def best_row(rows: list[dict], job: str, device: str | None = None) -> dict | No
         for row in rows
         if row["job"] == job and device in (None, row["origin"]["device"])
     ]
-    return next(
-        (row for row in reversed(found) if is_good(row)), found[-1] if found else None
-    )
+    for row in reversed(found):
+        if is_good(row):
+            return row
+    return found[-1] if found else None
 
 
 def state(row: dict | None, now: str) -> str:
@@ -90,11 +88,9 @@ def state(row: dict | None, now: str) -> str:
 
 def listing(folder: Path) -> str:
     "All stages and jobs."
-    lines, now, context = (
-        [f"{'stage':14} {'job':32} {'minutes':>7}  state"],
-        code(),
-        Context("cuda", good_results(folder)),
-    )
+    now = code()
+    context = Context("cuda", good_results(folder))
+    lines = [f"{'stage':14} {'job':32} {'minutes':>7}  state"]
     for stage in STAGES:
         rows = read_rows(folder, stage.name)
         for job in stage.jobs:

@@ -104,20 +104,14 @@ def code_at(commit: str) -> str | None:
 def processor() -> str:
     "The processor's name, where the system tells it."
     info = Path("/proc/cpuinfo")
-    names = (
-        [
-            line.split(":")[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        if info.exists()
-        else []
-    )
-    return (
-        names[0]
-        if names and names[0] != "unknown"
-        else platform.processor() or platform.machine()
-    )
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.split(":")[1].strip()
+                if name != "unknown":
+                    return name
+                break
+    return platform.processor() or platform.machine()
 
 
 def driver() -> str:
@@ -194,29 +188,21 @@ class Results:
         return self.path
 
     def save_seeds(self, runs: list[dict]) -> Path:
-        "Runs with a `seed` each; those of other seeds and the same configuration, which the file has from other days or machines, stay. Each says where it comes from."
-        before = (
-            json.loads(self.path.read_text())
-            if self.path.is_file()
-            else dict(origin=None, runs=[])
-        )
+        """Runs with a `seed` each; those of other seeds and the same configuration, which the file has from other days or
+        machines, stay. Each says where it comes from."""
+        kept = [dict(origin=self.origin) | run for run in runs]
 
-        def recipe(
-            run: dict,
-        ) -> dict:  # and the same measurements, since a chapter takes their means
-            return run.get("config", {}) | dict(
-                seed=None, measured=sorted({*run} - {"origin"})
-            )
+        # a run without an origin of its own has that of its file
+        if self.path.is_file():
+            before = json.loads(self.path.read_text())
+            seeds = {run["seed"] for run in runs}
+            for run in before["runs"]:
+                if run["seed"] not in seeds and recipe(run) == recipe(runs[0]):
+                    kept.append(dict(origin=before["origin"]) | run)
+        return self.save(runs=sorted(kept, key=lambda run: run["seed"]))
 
-        seeds = {run["seed"] for run in runs}
-        others = [
-            dict(origin=before["origin"]) | run
-            for run in before["runs"]
-            if run["seed"] not in seeds and recipe(run) == recipe(runs[0])
-        ]
-        return self.save(
-            runs=sorted(
-                [dict(origin=self.origin) | run for run in runs] + others,
-                key=lambda run: run["seed"],
-            )
-        )
+
+def recipe(run: dict) -> dict:
+    "What two runs must have in common to be shown together: configuration, and what was measured, but not the seed."
+    measured = sorted(run.keys() - {"origin"})
+    return run.get("config", {}) | dict(seed=None, measured=measured)
