@@ -745,7 +745,7 @@ def test_formulas_are_drawn(browser, address):
     )
 
 
-@pytest.mark.parametrize("name", ["masked_softmax", "MultiHeadAttention"])
+@pytest.mark.parametrize("name", ["masked_softmax", "TransformerConfig"])
 def test_search_finds_a_name(browser, address, name):
     chapter = UNIQUE[name]
     visit(browser, f"{address}search.html?q={name}")

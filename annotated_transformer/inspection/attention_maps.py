@@ -124,8 +124,7 @@ def check_numbers(
 def trace_attention(
     model: nn.Module,  # an encoder-decoder, as in chapter 08, in evaluation mode
     source: list,  # ids, without special tokens
-    # ids, EOS at the end if it has one; None: what the model writes
-    target: list | None = None,
+    target: list | None = None,  # ids, with its EOS if any; None: what the model writes
     *,
     word: Callable[[int], str] = str,  # the label of an id
 ) -> AttentionMaps:

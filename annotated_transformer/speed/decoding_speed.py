@@ -294,7 +294,11 @@ class PreparedCopy(ReadOnly, nn.Module):
             raise self.refusal('train')
         return super().train(False)
 
-    def forward(self, *inputs, **options):  # as the model
+    def forward(
+        self,
+        *inputs,  # as for the model
+        **options,  # likewise
+    ):
         return self.model(*inputs, **options)
 
     def prefill(self, *inputs, **options):
