@@ -10,5 +10,5 @@ if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
         "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers)))
     )
 
-from browsing import browser  # noqa: E402, F401  (fixtures for all tests)
-from building import address, build, site  # noqa: E402, F401
+from browsing import browser
+from building import address, build, site

@@ -14,9 +14,9 @@ import torch
 from project import ROOT, chapters
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import gpu  # noqa: E402
-import machine  # noqa: E402
-from stages import STAGES, Context, Job, Stage, none_exact  # noqa: E402
+import gpu
+import machine
+from stages import STAGES, Context, Job, Stage, none_exact
 
 HERE = dict(device="a GPU", torch="2", date="2026-01-01", commit="abc", code="new")
 

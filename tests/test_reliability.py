@@ -229,7 +229,7 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
         torch.manual_seed(0)
         model, config = Transformer(TINY), TrainConfig(steps=9, eval_every=3, log_every=1)
         weight = next(model.parameters())
-        measure = lambda _: dict(loss=weight.norm().item())  # noqa: E731
+        measure = lambda _: dict(loss=weight.norm().item())
         return train(
             model, batches(stop), config, measure, Checkpoints(folder), progress=False
         )
