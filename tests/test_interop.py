@@ -32,6 +32,8 @@ transformers = pytest.importorskip(
 )
 from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface
 
+pytestmark = pytest.mark.slow
+
 KINDS = [
     "GPT2LMHeadModel",
     "BertModel",

@@ -40,6 +40,6 @@ def test_importing_the_package_loads_nothing_else():
 
 def test_an_unknown_name_is_refused():
     with pytest.raises(AttributeError, match="has no attribute 'Transfomer'"):
-        annotated_transformer.Transfomer
+        annotated_transformer.Transfomer  # noqa: B018
     with pytest.raises(ImportError):
-        from annotated_transformer import Transfomer
+        from annotated_transformer import Transfomer  # noqa: F401

@@ -16,6 +16,8 @@ from annotated_transformer.search import beam_search
 from annotated_transformer.training import TrainConfig, train
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=["post", "pre"])
 def sides(request):

@@ -9,6 +9,8 @@ from browsing import assert_readable, requested, visit
 from annotated_transformer.inspection.attention_maps import AttentionMaps
 from annotated_transformer.inspection.attention_view import AttentionView, attention_view
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>"
 READ, WRITTEN = ["the", "cat", HOSTILE, "EOS"], ["die", "Katze", "EOS"]
 
