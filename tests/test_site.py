@@ -452,20 +452,26 @@ def said_of_parameters(thing) -> dict[str, str]:
 
 
 def test_tables_say_what_docments_says(pages):
-    "The site reads the syntax tree; fastcore reads the living function. They have to agree."
+    "The site reads the syntax tree, fastcore the living function. Fastcore misses a comment behind a default of several lines."
     compared = 0
+    wrong = []
 
     for chapter, module, name in EXPORTS:
         if not hasattr(defined(tree(modules()[module]))[name], "name"):
             continue
         living = importlib.import_module(f"{PACKAGE.name}.{module}")
-        block = pages[chapter].find(id=f"api-{name}")
-        expected = said_of_parameters(getattr(living, name))
+        shown = shown_parameters(pages[chapter].find(id=f"api-{name}"))
+        said = said_of_parameters(getattr(living, name))
 
-        assert shown_parameters(block) == expected, f"{module}.{name}"
-        compared += len(expected)
+        agrees = all(
+            shown.get(parameter) == text for parameter, text in said.items() if text
+        )
+        if shown.keys() != said.keys() or not agrees:
+            wrong.append(f"{module}.{name}")
+        compared += len(said)
 
     assert compared > 0
+    assert not wrong, "\n".join(wrong)
 
 
 def test_names_in_backticks_are_links(pages):
