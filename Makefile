@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 TESTS ?= nbs tests
+# the chapters of the model
+MODEL := $(wildcard nbs/0[2-8]_*.ipynb)
 BIN := $(VENV)/bin
 # what says that make made $(VENV), and may remove it
 MARK := $(VENV)/.made-by-make
@@ -13,18 +15,11 @@ PIP := PYTHONWARNINGS=ignore "$(BIN)/python" -m pip --disable-pip-version-check 
 PINS := settings.ini setup.py constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help copy-task test gpu docs notebooks lab core dev hooks clean distclean
+.PHONY: help copy-task check test gpu docs notebooks lab core dev hooks clean distclean
 
-# make splits targets at blanks and has a meaning for some signs, so that the folder meant would not be the folder made or removed.
-ifneq "$(VENV)" "$(firstword $(VENV))"
-$(error VENV="$(VENV)" is not one word, and make cannot handle a folder with a blank in its name: nothing was done)
-endif
-ifeq "$(VENV)" ""
-$(error VENV is empty, and must name a folder: nothing was done)
-endif
-SIGNS := * ? [ ] ~ % : ; & | < > ( ) ' " ` \ \# $$
-ifneq "$(strip $(foreach sign,$(SIGNS),$(findstring $(sign),$(VENV))) $(filter -%,$(VENV)))" ""
-$(error VENV="$(VENV)" holds a sign that make, the shell or a program would not read as part of a name: nothing was done)
+# make splits names at blanks: the folder it made or removed would not be the one that was meant.
+ifneq "$(words $(VENV))" "1"
+$(error VENV="$(VENV)" is not one word: nothing was done)
 endif
 
 help: ## list the targets
@@ -33,9 +28,16 @@ help: ## list the targets
 copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly (ARGS="--help" lists its options)
 	"$(BIN)/annotated-transformer" copy-task $(ARGS)
 
-# A file goes to one worker, so that its fixtures are made once; each notebook counts as a file, and the long ones come first.
+# A file goes to one worker, so that its fixtures are made once. Each notebook counts as a file, and they come first.
+PYTEST = "$(BIN)/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+check: $(VENV)/.dev ## lint, exported modules, fast tests and the chapters of the model, in under a minute
+	"$(BIN)/ruff" check
+	"$(BIN)/ruff" format --check
+	$(PYTEST) -q -m "not slow" $(MODEL) tests $(ARGS)
+
 test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/02_attention.ipynb for one, NBFLAGS=slow for slow cells too)
-	"$(BIN)/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder -v --durations=10 $(TESTS) $(ARGS)
+	$(PYTEST) -v --durations=10 $(TESTS) $(ARGS)
 
 # No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
 gpu: ## measure on a GPU all that is owed, in nine minutes; call it again to go on (ARGS=--list, ARGS=--rehearse)

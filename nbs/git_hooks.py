@@ -36,7 +36,7 @@ def install():
     except (OSError, subprocess.CalledProcessError):
         raise SystemExit(
             "make hooks needs git and a clone: this folder is not one, and nothing was installed"
-        )
+        ) from None
     # Without the environment, or on a commit older than this file, git merges notebooks as it merges other text.
     driver = f"if [ -x {python} ] && [ -f nbs/git_hooks.py ]; then {python} nbs/git_hooks.py merge %O %A %B %P; else git merge-file %A %O %B; fi"
     git("config", "--local", "merge.nbdev-merge.name", "merge notebooks by cells")

@@ -7,17 +7,21 @@ import shutil
 import pytest
 
 
-def open_browser(profile):
-    "A Chromium that keeps its own files in the folder `profile`; the test is skipped where there is none."
-    chromium = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    driver = shutil.which("chromedriver")
+def find_program(*names: str) -> str | None:
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    return None
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    "A Chromium with a new profile. Where there is none, the test is skipped."
+    chromium = find_program("chromium", "chromium-browser", "google-chrome")
+    driver = find_program("chromedriver")
     if not (chromium and driver):
         pytest.skip(
-            "no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)"
+            "no chromium and chromedriver: apt-get install chromium chromium-driver"
         )
     webdriver = pytest.importorskip(
         "selenium.webdriver",
@@ -37,18 +41,13 @@ def open_browser(profile):
         "disable-sync",
         "no-first-run",
         "window-size=1400,1000",
-        f"user-data-dir={profile}",
+        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
     ):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+
     browser = webdriver.Chrome(options=options, service=Service(driver))
     browser.set_script_timeout(60)
-    return browser
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    browser = open_browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.quit()
 
@@ -69,7 +68,7 @@ def visit(browser, url):
 
 
 @contextlib.contextmanager
-def narrow(browser, width: int, height: int, mobile=False):
+def window(browser, width: int, height: int, mobile=False):
     "A window of another size for a while."
     size = dict(width=width, height=height, deviceScaleFactor=1, mobile=mobile)
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -79,15 +78,24 @@ def narrow(browser, width: int, height: int, mobile=False):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def requested(browser) -> list:
-    messages = [
-        json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
-    ]
-    return [
-        m["params"]["request"]["url"]
-        for m in messages
-        if m["method"] == "Network.requestWillBeSent"
-    ]
+def phone(browser):
+    return window(browser, 390, 840, mobile=True)
+
+
+def switch_theme(browser, theme: str):
+    "To light or dark, and wait until the colours have faded over."
+    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+    browser.execute_async_script("setTimeout(arguments[0], 500)")
+
+
+def requested(browser) -> list[str]:
+    "The addresses that the page has asked for."
+    found = []
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            found.append(message["params"]["request"]["url"])
+    return found
 
 
 def wait_for(browser, script, *arguments, seconds=20):

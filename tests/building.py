@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 from project import ROOT
 
-for_the_site = (
+PACKAGES = (
     "sphinx",
     "myst_nb",
     "sphinx_book_theme",
@@ -24,41 +24,32 @@ for_the_site = (
 
 def need_tools():
     "Skip a file of tests where the site cannot be built."
-    for package in for_the_site:
-        pytest.importorskip(
-            package, reason=f"the site needs {package}: pip install -e '.[docs]'"
-        )
+    for package in PACKAGES:
+        reason = f"the site needs {package}: pip install -e '.[docs]'"
+        pytest.importorskip(package, reason=reason)
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
-    "The folder of the site, and how sphinx-build ended: (exit code, what it complained of)."
+    "The folder of the site, and how sphinx-build ended: its exit code, and what it complained of."
     base = tmp_path_factory.getbasetemp()
     if os.environ.get("PYTEST_XDIST_WORKER"):
-        base = (
-            base.parent
-        )  # shared by pytest's workers: whoever comes second waits for the first one's site
-    target, ended = base / "site", base / "site.json"
+        base = base.parent  # shared by the workers: who comes second waits for the first
+
+    target = base / "site"
+    ended = base / "site.json"
+    words = "-W --keep-going -q -b html -c docs nbs".split()
+
     with FileLock(base / "site.lock"):
         if not ended.exists():
-            words = [
-                "-W",
-                "--keep-going",
-                "-q",
-                "-b",
-                "html",
-                "-c",
-                "docs",
-                "nbs",
-                str(target),
-            ]
             done = subprocess.run(
-                [sys.executable, "-m", "sphinx", *words],
+                [sys.executable, "-m", "sphinx", *words, target],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
             )
             ended.write_text(json.dumps([done.returncode, done.stderr]), encoding="utf-8")
+
     return target, *json.loads(ended.read_text(encoding="utf-8"))
 
 
@@ -76,9 +67,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def address(site):
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))
-    )
+    handler = functools.partial(Quiet, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

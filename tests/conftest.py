@@ -1,14 +1,14 @@
-"As many threads as there are processors for each of pytest's workers; more only get into each other's way."
+"As many threads as there are processors for each of pytest's workers: more would only get in each other's way."
 
 import os
 
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # a thread that waits for the others must not take their core
-if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
-    os.environ.setdefault(
-        "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers)))
-    )
+# a thread that waits for the others must not take their core
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from browsing import browser  # noqa: E402, F401  (fixtures for all tests)
-from building import address, build, site  # noqa: E402, F401
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    threads = max(1, (os.cpu_count() or 1) // int(workers))
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+
+# fixtures for all tests
+from browsing import browser  # noqa: F401
+from building import address, build, site  # noqa: F401

@@ -1,4 +1,4 @@
-"The repository as the tests read it: settings, chapters, their cells and modules."
+"The repository as the tests read it: settings, chapters with their cells, and modules."
 
 import ast
 import configparser
@@ -10,15 +10,6 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = (
-    "config",
-    "plotting",
-    "experiments.experiment",
-    "cli",
-    "folders",
-    "diagrams",
-    "svg",
-)  # from 90: what chapters lean on, and what stands in front of them all
 
 
 @functools.cache
@@ -31,106 +22,55 @@ def settings() -> dict:
 PACKAGE = ROOT / settings()["lib_path"]
 
 
+# ---- Notebooks ----
+
+
 class Cell:
     "One cell of a notebook, with its directives read."
 
     def __init__(self, data: dict):
-        self.id, self.kind, self.outputs = (
-            data["id"],
-            data["cell_type"],
-            data.get("outputs", []),
-        )
+        self.id = data["id"]
+        self.is_code = data["cell_type"] == "code"
         self.source = "".join(data["source"])
-        self.directives = (
-            re.findall(r"^#\|\s*(.+?)\s*$", self.source, re.M) if self.is_code else []
-        )
+        self.outputs = data.get("outputs", [])
+        self.directives = []
+        if self.is_code:
+            self.directives = re.findall(r"^#\|\s*(.+?)\s*$", self.source, re.M)
 
-    @property
-    def is_code(self) -> bool:
-        return self.kind == "code"
+    def directive(self, name: str) -> str | None:
+        "What stands behind a directive: `exports: x` or `exports x` -> 'x'; None without the directive."
+        for words in self.directives:
+            found = re.fullmatch(rf"{name}(?:[:\s]\s*(.*))?", words)
+            if found:
+                return (found[1] or "").strip("\"'")
+        return None
 
     @property
     def exported(self) -> bool:
-        return any(re.match(r"exports?\b", directive) for directive in self.directives)
+        return self.directive("exports?") is not None
 
     @property
     def hidden(self) -> bool:
-        "Housekeeping that no reader sees, and that no figure counts."
-        return any(
-            re.match(r"hide$|default_exp\b|include:\s*false", directive)
-            for directive in self.directives
+        "Housekeeping that no reader sees."
+        return (
+            self.directive("hide") is not None
+            or self.directive("default_exp") is not None
+            or self.directive("include") == "false"
         )
-
-    @property
-    def skipped(self) -> bool:
-        "Whether an ordinary run leaves this cell alone."
-        flags = {"eval: false", *settings()["tst_flags"].split()}
-        return any(directive in flags for directive in self.directives)
-
-    @property
-    def lines(self) -> list[str]:
-        "What there is to read: neither blank lines nor directives."
-        return [
-            line
-            for line in self.source.splitlines()
-            if line.strip() and not line.startswith("#|")
-        ]
 
     @functools.cached_property
     def tree(self) -> ast.Module:
         "Magics and shell commands, which are not Python, become `pass`."
         return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", self.source, flags=re.M))
 
-    @property
-    def tests(self) -> bool:
-        "Whether a claim is checked here."
-
-        def checks(node) -> bool:
-            if isinstance(node, ast.Assert):
-                return True
-            name = called(node) if isinstance(node, ast.Call) else ""
-            return name.startswith("test_") or name in ("expect_fail", "assert_close")
-
-        return not self.exported and any(checks(node) for node in ast.walk(self.tree))
-
-    @property
-    def pictures(self) -> int:
-        return sum(
-            any(kind.startswith("image/") for kind in output.get("data", {}))
-            for output in self.outputs
-        )
-
-    @property
-    def words(self) -> int:
-        "Running text alone: no headings, tables, formulas in display, code or pictures."
-        text = re.sub(
-            r"^```.*?^```|^\$\$.*?\$\$|<[^>]+>|!\[[^]]*\]\([^)]*\)",
-            "",
-            self.source,
-            flags=re.M | re.S,
-        )
-        text = re.sub(r"\]\([^)]*\)", "]", text)
-        return sum(
-            len(line.split())
-            for line in text.splitlines()
-            if not re.match(r"\s*(#+\s|\||:::)", line)
-        )
-
-
-def called(call: ast.Call) -> str:
-    "The last part of a called name: `test_eq`, or `assert_close` of `torch.testing.assert_close`."
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
 
 class Chapter:
     "One notebook."
 
     def __init__(self, path: Path):
-        self.path, self.name, self.number = (
-            path,
-            path.stem,
-            path.stem.partition("_")[0],
-        )  # 02, 33
+        self.path = path
+        self.name = path.stem
+        self.number = path.stem.partition("_")[0]  # 02, 33
         self.notebook = json.loads(path.read_text(encoding="utf-8"))
         self.cells = [
             Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()
@@ -138,43 +78,12 @@ class Chapter:
 
     @property
     def module(self) -> str | None:
-        "What it exports to, if it exports."
-        found = [
-            directive.split()[1]
-            for cell in self.cells
-            for directive in cell.directives
-            if directive.startswith("default_exp")
-        ]
-        return found[0] if found else None
-
-    @property
-    def visible(self) -> list[Cell]:
-        return [cell for cell in self.cells if not cell.hidden]
-
-    @property
-    def code(self) -> list[Cell]:
-        return [cell for cell in self.visible if cell.is_code]
-
-    @property
-    def prose(self) -> list[Cell]:
-        return [cell for cell in self.visible if cell.kind == "markdown" and cell.words]
-
-    @property
-    def first_reading(self) -> float:
-        "Minutes, at 200 words of prose or 20 lines of code a minute, up to the marker; what a page folds is left out."
-        minutes = 0.0
-        for cell in self.visible:
-            before, marker, _ = cell.source.partition("A first reading may end here")
-            if cell.kind == "markdown":
-                prose = re.sub(
-                    r"(?s)<details>.*?</details>|\$\$.*?\$\$|\]\([^)]*\)", "", before
-                )
-                minutes += len(re.findall(r"\w+(?:['’-]\w+)*", prose)) / 200
-                if marker:
-                    break
-            elif "export" not in cell.directives and (cell.outputs or not cell.tests):
-                minutes += len(cell.lines) / 20
-        return minutes
+        "What its cells are exported to, unless they name another module."
+        for cell in self.cells:
+            name = cell.directive("default_exp")
+            if name is not None:
+                return name
+        return None
 
 
 @functools.cache
@@ -182,34 +91,21 @@ def chapters() -> list[Chapter]:
     return [Chapter(path) for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))]
 
 
+# ---- Modules ----
+
+
 @functools.cache
 def modules() -> dict[str, Path]:
     "The library's modules by dotted name, such as `models.gpt`, without those that are no chapter's."
-    paths = {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
-    return {name: path for name, path in paths.items() if not path.stem.startswith("_")}
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.stem.startswith("_"):
+            name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+            found[name] = path
+    return found
 
 
-def make(*words, folder: Path = ROOT) -> subprocess.CompletedProcess:
-    "Run make as from a shell, without the options of a make that may be running these tests."
-    own = {
-        "MAKEFLAGS",
-        "MAKEOVERRIDES",
-        "MFLAGS",
-        "MAKELEVEL",
-        "ARGS",
-        "TESTS",
-        "PYTHON",
-        "VENV",
-    }
-    clean = {name: value for name, value in os.environ.items() if name not in own}
-    return subprocess.run(
-        ["make", *words], cwd=folder, env=clean, capture_output=True, text=True
-    )
-
-
+@functools.cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -217,11 +113,24 @@ def tree(path: Path) -> ast.Module:
 def public(module: ast.Module) -> list[str]:
     "`__all__`, as a list of names."
     for node in module.body:
-        if isinstance(node, ast.Assign) and any(
-            getattr(target, "id", "") == "__all__" for target in node.targets
-        ):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
     return []
+
+
+# ---- Files and commands ----
+
+
+def make(*words, folder: Path = ROOT) -> subprocess.CompletedProcess:
+    "Run make as from a shell, without the options of a make that may be running these tests."
+    env = dict(os.environ)
+    for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL"):
+        env.pop(name, None)
+    for name in ("ARGS", "TESTS", "PYTHON", "VENV"):
+        env.pop(name, None)
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=env, capture_output=True, text=True
+    )
 
 
 def repository() -> list[Path]:
@@ -232,13 +141,17 @@ def repository() -> list[Path]:
         capture_output=True,
         text=True,
     )
-    if listed.returncode:  # an unpacked archive
-        made = re.compile(
-            r"(^|/)(\.git|\.venv.*|__pycache__|\.\w+_cache|\.hypothesis|\.ipynb_checkpoints|[^/]+\.egg-info)/"
-            r"|^(build|dist|runs|docs/_build)/|^docs/_static/tex-svg\.js$"
-        )
-        paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
-        return sorted(path for path in paths if not made.search(path.as_posix()))
-    return sorted(
-        Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()
+    if listed.returncode:
+        return unpacked()
+    paths = [Path(name) for name in listed.stdout.split("\0") if name]
+    return sorted(path for path in paths if (ROOT / path).is_file())
+
+
+def unpacked() -> list[Path]:
+    "The same for an archive without git: all that no tool has made."
+    made = re.compile(
+        r"(^|/)(\.git|\.venv.*|__pycache__|\.\w+_cache|\.hypothesis|\.ipynb_checkpoints|[^/]+\.egg-info)/"
+        r"|^(build|dist|runs|docs/_build)/|^docs/_static/tex-svg\.js$"
     )
+    paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
+    return sorted(path for path in paths if not made.search(path.as_posix()))

@@ -1,4 +1,4 @@
-"The package as code: no free or unused names, imports only downwards, and nothing heavy before it is needed."
+"The package as code: imports go one way, need nothing but torch, and load nothing heavy."
 
 import ast
 import functools
@@ -6,21 +6,13 @@ import subprocess
 import sys
 
 import pytest
-from project import PACKAGE, ROOT, chapters, modules, repository, settings, tree
+from project import PACKAGE, ROOT, modules, settings, tree
 
+# The core of the library, which does not know what is built with it.
+BUILT_ON_IT = ("models", "experiments", "datasets", "interop", "debugging", "inspection")
 MODELS = {"multi_head_attention", "layers", "embeddings", "positions", "transformer"}
-# Each folder may import from those before it; the root from itself alone, in the order of the chapters.
-FOLDERS = ("", "inspection", "datasets", "models", "experiments", "debugging", "interop")
-EVERYBODY = {
-    "config",
-    "plotting",
-    "folders",
-    "processes",
-    "dropout",
-    "diagrams",
-    "svg",
-}  # may be imported by all, and import nobody else
-RULES = "E9,F,PLE,B006,B023"  # what cannot run, names out of place, and state shared by accident
+# They are for people who have matplotlib and typer; all other modules need torch alone.
+NEED_MORE = {"figures.plotting": "matplotlib", "cli": "typer"}
 HEAVY = [
     "matplotlib",
     "PIL",
@@ -42,96 +34,91 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("folder", [PACKAGE.name, "tests", "benchmarks", "docs", "nbs"])
-def test_no_free_or_unused_names(folder):
-    paths = [
-        ROOT / path
-        for path in repository()
-        if path.parts[0] == folder and path.suffix == ".py"
-    ]
-    if not paths:
-        pytest.skip(f"there is no Python in {folder}/")
-    ruff = [
-        sys.executable,
-        "-m",
-        "ruff",
-    ]  # not split from a line: the path of Python may hold a blank
-    words = [
-        "check",
-        "--isolated",
-        "--no-cache",
-        "--output-format",
-        "concise",
-        "--select",
-        RULES,
-    ]
-    done = subprocess.run([*ruff, *words, *paths], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def imported_names(node: ast.AST, module: str) -> set[str]:
+    "The full names that an import statement may mean, as a module or as a name in one."
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if not isinstance(node, ast.ImportFrom):
+        return set()
+
+    here = [PACKAGE.name, *module.split(".")]
+    base = here[: -node.level] if node.level else []
+    if node.module:
+        base = [*base, node.module]
+    base = ".".join(base)
+    return {base, *(f"{base}.{alias.name}" for alias in node.names)}
 
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    "The modules of this library that a module imports anywhere in its code."
-    found, here = set(), [PACKAGE.name, *module.split(".")]
-    for node in ast.walk(tree(modules()[module])):
-        if isinstance(node, ast.ImportFrom):
-            base = ".".join(
-                [*(here[: -node.level] if node.level else []), *filter(None, [node.module])]
-            )
-            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return frozenset(
-        {name.removeprefix(f"{PACKAGE.name}.") for name in found} & modules().keys()
-    )
+    "The modules of this library that a module imports, at its head or inside a function."
+    found = set()
+    waiting = [tree(modules()[module])]
+
+    while waiting:
+        node = waiting.pop()
+        if is_for_type_checkers(node):
+            continue
+        found |= imported_names(node, module)
+        waiting += ast.iter_child_nodes(node)
+
+    ours = {name.removeprefix(f"{PACKAGE.name}.") for name in found}
+    return frozenset(ours & modules().keys())
 
 
-def numbers() -> dict[str, str]:
-    return {chapter.module: chapter.number for chapter in chapters() if chapter.module}
+def reached(module: str) -> dict[str, list[str]]:
+    "All modules that a module imports, directly or through others, each with the way there."
+    ways = {}
+    waiting = [[module]]
+
+    while waiting:
+        way = waiting.pop()
+        for name in imports(way[-1]):
+            if name not in ways:
+                ways[name] = [*way, name]
+                waiting.append(ways[name])
+
+    return ways
 
 
-def rank(module: str) -> tuple:
-    "Its folder, then its chapter; what experiments share comes before all of them."
-    shared = module == "experiments.experiment"
-    return FOLDERS.index(module.rpartition(".")[0]), "" if shared else numbers()[module]
-
-
-@pytest.mark.parametrize("module", modules())
-def test_imports_point_downwards(module):
-    if module == "cli":
-        return  # stands in front of them all
-    allowed = (
-        EVERYBODY
-        if module in EVERYBODY
-        else EVERYBODY
-        | {other for other in modules() if other != "cli" and rank(other) < rank(module)}
-    )
-    upwards = imports(module) - allowed - {module}
-    assert not upwards, (
-        f"{module} ({numbers()[module]}) imports {', '.join(sorted(upwards))}"
-    )
-
-
-@pytest.mark.parametrize("module", ["training", "decoding"])
-def test_training_and_decoding_know_no_model(module):
-    if module not in modules():
-        pytest.skip(f"there is no {module} yet")
-    paths, seen = [[module]], {module}
-    for path in paths:  # grows while it is walked
-        for name in imports(path[-1]) - seen:
-            assert name not in MODELS, " imports ".join([*path, name])
-            seen.add(name)
-            paths.append([*path, name])
-
-
-def test_no_star_imports():
-    stars = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in [*PACKAGE.glob("*.py"), *(ROOT / "tests").glob("*.py")]
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+def test_imports_form_no_cycle():
+    cycles = [
+        " imports ".join(reached(module)[module])
+        for module in modules()
+        if module in reached(module)
     ]
-    assert not stars, stars
+
+    assert not cycles, "\n".join(cycles)
+
+
+def test_the_core_imports_nothing_that_is_built_on_it():
+    core = [name for name in modules() if "." not in name and name != "cli"]
+    assert {"attention", "transformer", "training", "decoding"} <= set(core)
+
+    wrong = [
+        f"{module} imports {name}"
+        for module in core
+        for name in imports(module)
+        if name.partition(".")[0] in BUILT_ON_IT
+    ]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_training_and_decoding_know_no_model():
+    assert MODELS <= modules().keys(), "a module was renamed, and has to be renamed here"
+
+    for module in ("training", "decoding"):
+        ways = reached(module)
+        assert ways, f"{module} imports nothing, which this test must have misread"
+
+        for name, way in ways.items():
+            knows = name in MODELS or name.startswith("models.")
+            assert not knows, " imports ".join(way)
 
 
 def python(code: str) -> subprocess.CompletedProcess:
@@ -140,69 +127,77 @@ def python(code: str) -> subprocess.CompletedProcess:
     )
 
 
+def modules_for_torch_alone() -> list[str]:
+    assert NEED_MORE.keys() <= modules().keys()
+    return [f"{PACKAGE.name}.{name}" for name in modules() if name not in NEED_MORE]
+
+
 def test_torch_is_enough():
-    "All but `plotting` and `cli` import where nothing else is installed."
-    names = [
-        PACKAGE.name,
-        *(
-            f"{PACKAGE.name}.{name}"
-            for name in modules()
-            if name not in ("plotting", "cli")
-        ),
-    ]
+    names = [PACKAGE.name, *modules_for_torch_alone()]
+
     done = python(f"""
 import importlib, sys, traceback, warnings
-for name in {[*HEAVY, "numpy"]}: sys.modules[name] = None
+
+for name in {[*HEAVY, "numpy"]}:
+    sys.modules[name] = None
 with warnings.catch_warnings():
     warnings.simplefilter("ignore") # torch misses numpy
     import torch
+
 failed = False
 for name in {names}:
-    try: importlib.import_module(name)
-    except ImportError: failed = True; print(name, traceback.format_exc(limit=-2))
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        failed = True
+        print(name, traceback.format_exc(limit=-2))
 sys.exit(failed)
 """)
+
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_drawings_need_nothing():
-    "The site draws with them, and is built without torch."
-    done = python(
-        f"import sys; sys.modules['torch'] = None; import {PACKAGE.name}.diagrams"
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_nothing_heavy_is_loaded_early():
-    "Importing all chapters loads what `import torch` loads."
-    names = [
-        f"{PACKAGE.name}.{name}" for name in modules() if name not in ("plotting", "cli")
-    ]
     done = python(f"""
 import importlib, sys
 import torch
+
 before = set(sys.modules)
-for name in {names}:
+for name in {modules_for_torch_alone()}:
     importlib.import_module(name)
-    loaded = {{module.partition(".")[0] for module in set(sys.modules) - before}} & {set(HEAVY)}
-    if loaded: sys.exit(f"{{name}} loads {{', '.join(sorted(loaded))}}")
+    new = {{module.partition(".")[0] for module in set(sys.modules) - before}}
+    heavy = sorted(new & {set(HEAVY)})
+    if heavy:
+        sys.exit(f"{{name}} loads {{', '.join(heavy)}}")
 """)
+
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module,package", [("plotting", "matplotlib"), ("cli", "typer")])
+def test_drawings_need_no_torch():
+    "The site draws with them, and is built without it."
+    assert "figures.diagrams" in modules()
+
+    done = python(
+        f"import sys; sys.modules['torch'] = None; import {PACKAGE.name}.figures.diagrams"
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module,package", NEED_MORE.items())
 def test_a_missing_package_is_named(module, package):
     done = python(
         f"import sys; sys.modules[{package!r}] = None; import {PACKAGE.name}.{module}"
     )
-    last = done.stderr.strip().splitlines()[-1] if done.stderr else ""
-    assert (
-        done.returncode
-        and last.startswith("ImportError")
-        and f"pip install {package}" in last
-    ), done.stderr
+
+    assert done.returncode
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError"), done.stderr
+    assert f"pip install {package}" in last, done.stderr
 
 
-def test_version_is_the_same_everywhere():
+def test_version_is_that_of_the_settings():
     done = python(f"import {PACKAGE.name}; print({PACKAGE.name}.__version__)")
+
     assert done.stdout.strip() == settings()["version"], done.stderr

@@ -4,9 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from project import PACKAGE, ROOT, chapters, modules
+from project import PACKAGE, ROOT, chapters
+
+
+def contents(package: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(package).as_posix(): path.read_bytes()
+        for path in package.rglob("*.py")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -15,25 +23,30 @@ def exported(tmp_path_factory):
     copy = tmp_path_factory.mktemp("project")
     for name in ("settings.ini", "setup.py"):
         shutil.copy(ROOT / name, copy)
-    for folder, kind in (
-        ("nbs", "*.ipynb"),
-        (PACKAGE.name, "__*__.py"),
-    ):  # these two are written by hand
+
+    by_hand = (PACKAGE.name, "__*__.py")
+    for folder, kind in (("nbs", "*.ipynb"), by_hand):
         for path in (ROOT / folder).rglob(kind):
             target = copy / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
-    # nbdev exports nothing while IN_TEST is set, and setup.py is not to find the working tree
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("IN_TEST", "PYTHONPATH")
-    }
-    work = "from nbdev.doclinks import nbdev_export; from nbdev.clean import nbdev_clean; nbdev_export(); nbdev_clean()"
+
+    # nbdev exports nothing while IN_TEST is set, and setup.py must not find the working tree
+    env = dict(os.environ)
+    env.pop("IN_TEST", None)
+    env.pop("PYTHONPATH", None)
+
+    code = """
+from nbdev.clean import nbdev_clean
+from nbdev.doclinks import nbdev_export
+
+nbdev_export()
+nbdev_clean()
+"""
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", work],
+        [sys.executable, "-W", "error::UserWarning", "-c", code],
         cwd=copy,
-        env=environment,
+        env=env,
         capture_output=True,
         text=True,
     )
@@ -42,21 +55,17 @@ def exported(tmp_path_factory):
 
 
 def test_modules_are_what_the_notebooks_export(exported):
-    fresh, committed = (
-        {
-            path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in folder.rglob("*.py")
-        }
-        for folder in (exported / PACKAGE.name, PACKAGE)
-    )
-    assert not committed.keys() - fresh.keys(), "modules without a notebook"
-    assert not fresh.keys() - committed.keys(), (
-        "notebooks whose module is missing: run `make notebooks`, or nbdev_export"
-    )
+    fresh = contents(exported / PACKAGE.name)
+    committed = contents(PACKAGE)
+
+    without = sorted(committed.keys() - fresh.keys())
+    assert not without, f"no notebook exports {without}"
+
+    missing = sorted(fresh.keys() - committed.keys())
+    assert not missing, f"run nbdev_export, and git add {missing}"
+
     stale = sorted(name for name in fresh if fresh[name] != committed[name])
-    assert not stale, (
-        f"not as exported: {', '.join(stale)}; change the notebook, then run nbdev_export"
-    )
+    assert not stale, f"change the notebook, then run nbdev_export: {stale}"
 
 
 def test_notebooks_are_clean(exported):
@@ -65,21 +74,22 @@ def test_notebooks_are_clean(exported):
         for chapter in chapters()
         if chapter.path.read_bytes() != (exported / "nbs" / chapter.path.name).read_bytes()
     ]
-    assert not unclean, f"nbdev_clean would change {', '.join(unclean)}"
+
+    assert not unclean, f"run nbdev_clean: {unclean}"
 
 
-def test_notebook_and_module_share_a_name():
-    for chapter in chapters():
-        if chapter.module is not None:
-            assert chapter.name.partition("_")[2] == chapter.module, (
-                f"{chapter.name} exports to {chapter.module}"
-            )
-    names = [chapter.module for chapter in chapters() if chapter.module]
-    assert sorted(names) == sorted(modules()), "one notebook per module"
+def test_a_notebook_has_the_name_of_its_module():
+    "Its default one: some cells may go to other modules."
+    named = {chapter.name: chapter.module for chapter in chapters() if chapter.module}
+    wrong = {
+        name: module for name, module in named.items() if name.partition("_")[2] != module
+    }
+
+    assert named and not wrong, wrong
 
 
-def test_chapters_have_whole_numbers_of_their_own():
+def test_chapters_have_numbers_of_their_own():
     numbers = [chapter.number for chapter in chapters()]
-    assert len(set(numbers)) == len(numbers) and all(
-        len(number) == 2 and number.isdecimal() for number in numbers
-    )
+
+    assert len(set(numbers)) == len(numbers)
+    assert all(len(number) == 2 and number.isdecimal() for number in numbers)

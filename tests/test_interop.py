@@ -30,7 +30,9 @@ from torch import nn
 transformers = pytest.importorskip(
     "transformers", reason="the models are Hugging Face's: pip install -e '.[dev]'"
 )
-from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface  # noqa: E402
+from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface
+
+pytestmark = pytest.mark.slow
 
 KINDS = [
     "GPT2LMHeadModel",

@@ -23,6 +23,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from project import PACKAGE, ROOT, chapters, modules, repository, settings
 
+pytestmark = pytest.mark.slow
+
 
 def call(*command, cwd):
     "Run a program that finds this library only where it is installed."

@@ -1,6 +1,7 @@
 "Every model can be pickled, copied and saved whole: for worker processes, for sweeps, and for `torch.save`."
 
 import copy
+import functools
 import importlib
 import io
 import pickle
@@ -14,20 +15,22 @@ from annotated_transformer.layers import ACTIVATIONS
 from annotated_transformer.transformer import POSITIONS
 
 
+@functools.cache
 def models() -> dict[str, type]:
-    "All public modules that are built from a configuration, by name."
+    "All public models that are built from a configuration, by name."
     found = {}
-    for name in modules():
-        if name in ("plotting", "cli"):
+    for name, path in modules().items():
+        if name in ("figures.plotting", "cli"):
             continue
         module = importlib.import_module(f"{PACKAGE.name}.{name}")
-        for member in map(module.__dict__.get, public(tree(modules()[name]))):
+        for public_name in public(tree(path)):
+            member = getattr(module, public_name)
             if (
                 isinstance(member, type)
                 and issubclass(member, nn.Module)
                 and hasattr(member, "config_class")
             ):
-                found[member.__name__] = member
+                found[public_name] = member
     return found
 
 
@@ -51,16 +54,21 @@ WAYS = {
 }
 
 
-def same(model: nn.Module, back: nn.Module) -> bool:
-    old, new = model.state_dict(), back.state_dict()
-    return (
-        type(back) is type(model)
-        and back.config == model.config
-        and old.keys() == new.keys()
-        and all(torch.equal(old[name], new[name]) for name in old)
-        and [name for name, _ in model.named_parameters()]
-        == [name for name, _ in back.named_parameters()]  # tied alike
-    )
+def parameter_names(model: nn.Module) -> list[str]:
+    "Of a shared parameter the first name alone."
+    return [name for name, _ in model.named_parameters()]
+
+
+def assert_same(model: nn.Module, back: nn.Module):
+    assert type(back) is type(model)
+    assert back.config == model.config
+    assert parameter_names(back) == parameter_names(model), "not tied alike"
+
+    old = model.state_dict()
+    new = back.state_dict()
+    assert old.keys() == new.keys()
+    for name in old:
+        assert torch.equal(old[name], new[name]), name
 
 
 def test_the_models_are_found():
@@ -71,7 +79,7 @@ def test_the_models_are_found():
 @pytest.mark.parametrize("name", models())
 def test_a_model_comes_back(name, way):
     model = build(models()[name])
-    assert same(model, WAYS[way](model))
+    assert_same(model, WAYS[way](model))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -81,7 +89,10 @@ def test_every_variant_answers_alike(norm, positions, activation):
     model = build(
         models()["Transformer"], norm=norm, positions=positions, activation=activation
     )
-    src, tgt = torch.tensor([[3, 4, 5]]), torch.tensor([[1, 3]])
+    src = torch.tensor([[3, 4, 5]])
+    tgt = torch.tensor([[1, 3]])
+
     for way in WAYS.values():
         back = way(model)
-        assert same(model, back) and torch.equal(back(src, tgt), model(src, tgt))
+        assert_same(model, back)
+        assert torch.equal(back(src, tgt), model(src, tgt))

@@ -23,6 +23,8 @@ from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
 
+pytestmark = pytest.mark.slow
+
 TRAINING = ROOT / "tests" / "training_together.py"
 EQUAL = [
     "chunked=1",

@@ -7,9 +7,9 @@ import pytest
 from project import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from speed import race  # noqa: E402
+from speed import race
 
-from annotated_transformer.experiments.copy_task import CopyTaskConfig  # noqa: E402
+from annotated_transformer.experiments.copy_task import CopyTaskConfig
 
 STORED = json.loads(
     (ROOT / "benchmarks" / "results" / "race_cpu.json").read_text(encoding="utf-8")

@@ -27,6 +27,8 @@ from annotated_transformer.checkpoint import (
 from annotated_transformer.utils.atomic_folders import MANIFEST, write_folder
 from annotated_transformer.transformer import Transformer, TransformerConfig
 
+pytestmark = pytest.mark.slow
+
 SLOW = "slow" in os.environ.get("NBFLAGS", "")
 COUNTS = {  # name -> tries by default, tries with the slow flag
     "kills": (3, 20),
@@ -229,7 +231,10 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
         torch.manual_seed(0)
         model, config = Transformer(TINY), TrainConfig(steps=9, eval_every=3, log_every=1)
         weight = next(model.parameters())
-        measure = lambda _: dict(loss=weight.norm().item())  # noqa: E731
+
+        def measure(_):
+            return dict(loss=weight.norm().item())
+
         return train(
             model, batches(stop), config, measure, Checkpoints(folder), progress=False
         )

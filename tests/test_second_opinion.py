@@ -8,13 +8,15 @@ import torch
 pytest.importorskip(
     "transformers", reason="the second opinion is Hugging Face's: pip install -e '.[dev]'"
 )
-from annotated_transformer.data import EOS, PAD, Batch, batch_pairs  # noqa: E402
-from annotated_transformer.datasets.synthetic import synthetic_pairs  # noqa: E402
-from annotated_transformer.decoding import greedy_decode  # noqa: E402
-from annotated_transformer.interop.huggingface import to_huggingface  # noqa: E402
-from annotated_transformer.search import beam_search  # noqa: E402
-from annotated_transformer.training import TrainConfig, train  # noqa: E402
-from annotated_transformer.transformer import Transformer, TransformerConfig  # noqa: E402
+from annotated_transformer.data import EOS, PAD, Batch, batch_pairs
+from annotated_transformer.datasets.synthetic import synthetic_pairs
+from annotated_transformer.decoding import greedy_decode
+from annotated_transformer.interop.huggingface import to_huggingface
+from annotated_transformer.search import beam_search
+from annotated_transformer.training import TrainConfig, train
+from annotated_transformer.transformer import Transformer, TransformerConfig
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["post", "pre"])

@@ -3,6 +3,7 @@
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 import torch
@@ -139,24 +140,31 @@ def test_recording_ends_with_an_error():
 
 @pytest.mark.parametrize("scheme", [SinusoidalPositionalEncoding, RotaryEmbedding])
 def test_a_table_that_grows_in_several_threads_stays_the_longest(scheme):
+
+    def reserve(positions, i):
+        positions.reserve(2000 if i == 0 else 900 + i)
+
     for trial in range(20):
         positions = scheme(16, 1, 16)
-        together(
-            lambda i: positions.reserve(2000 if i == 0 else 900 + i), n_threads=6, times=1
-        )  # noqa: B023
+        together(partial(reserve, positions), n_threads=6, times=1)
         assert len(positions.table) == 2000, trial
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_decoding_beyond_the_table_in_several_threads(positions):
+    lengths = [60, 20, 40, 60]
+
+    def decode(model, i):
+        return greedy_decode(model, torch.tensor([SOURCE]), lengths[i]).lists()
+
     model = tiny(positions=positions)
-    expected = greedy_decode(model, torch.tensor([SOURCE]), 60).lists()
+    expected = decode(model, 0)
+
     for _ in range(5):
         fresh = tiny(positions=positions, max_len=1)
         fresh.load_state_dict(model.state_dict())
-        lengths = [60, 20, 40, 60]
-        found = together(
-            lambda i: greedy_decode(fresh, torch.tensor([SOURCE]), lengths[i]).lists(), 4, 1
-        )  # noqa: B023
+
+        found = together(partial(decode, fresh), n_threads=4, times=1)
+
         assert not [result for result in found if isinstance(result, Exception)]
         assert found[0] == found[3] == expected

@@ -93,25 +93,28 @@ def changed(content, rng):
         return content
 
 
-@pytest.mark.parametrize("seed", range(100))
 @pytest.mark.parametrize("saved", [TOKENIZER, SUFFIX], ids=["before", "after"])
-def test_damaged_files_are_refused_or_harmless(tmp_path, seed, saved):
+def test_damaged_files_are_refused_or_harmless(tmp_path, saved):
+    "One hundred of them: every fifth ends too early, in the others a value is wrong or missing."
     saved.save(tmp_path)
     path = tmp_path / TOKENIZER_FILE
     text = path.read_text(encoding="utf-8")
-    rng = random.Random(seed)
-    damaged = (
-        text[: rng.randrange(len(text))]
-        if seed % 5 == 0
-        else json.dumps(changed(json.loads(text), rng))
-    )
-    path.write_text(damaged, encoding="utf-8")
-    try:
-        tokenizer = Tokenizer.load(tmp_path)
-    except ValueError as error:
-        assert TOKENIZER_FILE in str(error)
-    else:
-        assert tokenizer.decode(tokenizer.encode("die Katze <pad>")) == "die Katze <pad>"
+
+    for seed in range(100):
+        rng = random.Random(seed)
+        if seed % 5 == 0:
+            damaged = text[: rng.randrange(len(text))]
+        else:
+            damaged = json.dumps(changed(json.loads(text), rng))
+        path.write_text(damaged, encoding="utf-8")
+
+        try:
+            tokenizer = Tokenizer.load(tmp_path)
+        except ValueError as error:
+            assert TOKENIZER_FILE in str(error), seed
+        else:
+            ids = tokenizer.encode("die Katze <pad>")
+            assert tokenizer.decode(ids) == "die Katze <pad>", seed
 
 
 def test_every_process_learns_the_same(tmp_path):

@@ -33,6 +33,8 @@ from annotated_transformer.experiments.translation import (
 )
 from annotated_transformer.metrics import score_translations
 
+pytestmark = pytest.mark.slow
+
 SMALL = dict(epochs=3, vocab_size=300, max_tokens=512, n_average=2, warmup_steps=20)
 
 

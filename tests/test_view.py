@@ -4,10 +4,12 @@ import re
 
 import pytest
 import torch
-from browsing import assert_readable, requested, visit
+from browsing import assert_readable, phone, requested, visit
 
 from annotated_transformer.inspection.attention_maps import AttentionMaps
 from annotated_transformer.inspection.attention_view import AttentionView, attention_view
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>"
 READ, WRITTEN = ["the", "cat", HOSTILE, "EOS"], ["die", "Katze", "EOS"]
@@ -222,11 +224,7 @@ def test_view_of_sixty_tokens_fits_a_phone(browser, tmp_path):
     large = AttentionMaps(
         {"self": torch.rand(6, 8, 60, 60).softmax(-1)}, {"self": words}, {"self": words}
     )
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        dict(width=390, height=840, deviceScaleFactor=1, mobile=True),
-    )
-    try:
+    with phone(browser):
         visit(browser, attention_view(large).save(tmp_path / "large.html").as_uri())
         assert browser.execute_script(
             "return document.documentElement.scrollWidth <= innerWidth"
@@ -235,5 +233,3 @@ def test_view_of_sixty_tokens_fits_a_phone(browser, tmp_path):
             "const s = document.querySelector('.scroll'); return s.scrollWidth > s.clientWidth"
         )
         assert len(shown(browser)[0]) == 6 * 8 * 60
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
