@@ -74,18 +74,20 @@ _PUBLIC = {
 
 __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
+# hidden from type checkers, which would take any misspelt name for one of its results
+if not TYPE_CHECKING:
 
-def __getattr__(name: str):
-    "Load a public name from its module; Python calls this for a name that is not here yet."
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str):
+        "Load a public name from its module; Python calls this for a name that is not here yet."
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    module = import_module(f".{_PUBLIC[name]}", __name__)
-    value = getattr(module, name)
+        module = import_module(f".{_PUBLIC[name]}", __name__)
+        value = getattr(module, name)
 
-    # the next time, Python finds it without asking
-    globals()[name] = value
-    return value
+        # the next time, Python finds it without asking
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
