@@ -1,31 +1,95 @@
 """The Transformer of *Attention Is All You Need*, as a book of notebooks that is also a tested library.
 
-The names below are what a user needs. Each is loaded when it is first asked for, so that importing this package loads nothing else.
+You import what you need from here: `from annotated_transformer import Transformer, train`.
+A name loads its module when you first use it, so `import annotated_transformer` is instant and needs no PyTorch.
 """
+
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_PUBLIC = { # name -> the module that defines it
-    "Transformer": "transformer", "TransformerConfig": "transformer",
-    "GPT": "models.gpt", "GPTConfig": "models.gpt",
-    "synthetic_pairs": "datasets.synthetic", "count_parameters": "experiments.runs",
-    "SpecialTokens": "config", "Batch": "data", "batch_pairs": "data", "batch_by_tokens": "data",
-    "train": "training", "TrainConfig": "training", "evaluate": "training",
-    "save_model": "checkpoint", "load_model": "checkpoint",
-    "greedy_decode": "decoding", "generate_ids": "decoding", "sample": "sampling", "beam_search": "search",
-    "trace_attention": "inspection.attention_maps", "attention_view": "inspection.attention_view",
+# For editors and type checkers, which read imports and run nothing. `name as name` says that a name is public.
+if TYPE_CHECKING:
+    from .checkpoint import load_model as load_model
+    from .checkpoint import save_model as save_model
+    from .config import SpecialTokens as SpecialTokens
+    from .data import Batch as Batch
+    from .data import batch_by_tokens as batch_by_tokens
+    from .data import batch_pairs as batch_pairs
+    from .datasets.synthetic import synthetic_pairs as synthetic_pairs
+    from .debugging.checklist import check_transformer as check_transformer
+    from .decoding import generate_ids as generate_ids
+    from .decoding import greedy_decode as greedy_decode
+    from .experiments.runs import count_parameters as count_parameters
+    from .experiments.translation import translate as translate
+    from .inspection.attention_maps import trace_attention as trace_attention
+    from .inspection.attention_view import attention_view as attention_view
+    from .interop.huggingface import from_huggingface as from_huggingface
+    from .interop.huggingface import to_huggingface as to_huggingface
+    from .models.gpt import GPT as GPT
+    from .models.gpt import GPTConfig as GPTConfig
+    from .sampling import sample as sample
+    from .search import beam_search as beam_search
+    from .training import TrainConfig as TrainConfig
+    from .training import evaluate as evaluate
+    from .training import train as train
+    from .transformer import Transformer as Transformer
+    from .transformer import TransformerConfig as TransformerConfig
+
+# For Python: the same names, each with the module that defines it.
+_PUBLIC = {
+    # models
+    "Transformer": "transformer",
+    "TransformerConfig": "transformer",
+    "GPT": "models.gpt",
+    "GPTConfig": "models.gpt",
+    "SpecialTokens": "config",
+    "count_parameters": "experiments.runs",
+    # data
+    "Batch": "data",
+    "batch_pairs": "data",
+    "batch_by_tokens": "data",
+    "synthetic_pairs": "datasets.synthetic",
+    # training
+    "train": "training",
+    "TrainConfig": "training",
+    "evaluate": "training",
+    "save_model": "checkpoint",
+    "load_model": "checkpoint",
+    # decoding
+    "generate_ids": "decoding",
+    "greedy_decode": "decoding",
+    "sample": "sampling",
+    "beam_search": "search",
     "translate": "experiments.translation",
+    # looking inside
+    "trace_attention": "inspection.attention_maps",
+    "attention_view": "inspection.attention_view",
     "check_transformer": "debugging.checklist",
-    "from_huggingface": "interop.huggingface", "to_huggingface": "interop.huggingface",
+    # other people's weights
+    "from_huggingface": "interop.huggingface",
+    "to_huggingface": "interop.huggingface",
 }
-__all__ = list(_PUBLIC)
+
+__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+
+# hidden from type checkers, which would take any misspelt name for one of its results
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str):
+        "Load a public name from its module; Python calls this for a name that is not here yet."
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+        module = import_module(f".{_PUBLIC[name]}", __name__)
+        value = getattr(module, name)
+
+        # the next time, Python finds it without asking
+        globals()[name] = value
+        return value
 
 
-def __getattr__(name: str):
-    if name not in _PUBLIC: raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(f".{_PUBLIC[name]}", __name__), name)
-    return value
-
-
-def __dir__(): return sorted({*globals(), *__all__})
+def __dir__() -> list[str]:
+    "What is loaded, and what could be."
+    return sorted({*globals(), *__all__})

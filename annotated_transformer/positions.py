@@ -41,7 +41,7 @@ def sinusoids(
     check_memory(
         32 * length * d_model,
         'the table of positions',
-        torch.get_default_device(),
+        torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
         length=length,
         d_model=d_model,
     )
@@ -165,7 +165,7 @@ class LearnedPositionalEmbedding(PositionalEncoding):
         check_memory(
             8 * max_len * d_model,
             'the learned positions',
-            torch.get_default_device(),
+            torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
             max_len=max_len,
             d_model=d_model,
         )

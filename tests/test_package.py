@@ -103,7 +103,9 @@ def test_wheel_holds_the_library_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     library = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
     sources = [
-        path for ending in ("py", "css", "js") for path in PACKAGE.rglob(f"*.{ending}")
+        path
+        for ending in ("py", "css", "js", "typed")
+        for path in PACKAGE.rglob(f"*.{ending}")
     ]
     assert library == {
         f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in sources

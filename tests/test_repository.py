@@ -32,6 +32,34 @@ def test_licence_is_the_one_that_settings_name():
     )
 
 
+def test_ci_tries_both_ends_of_what_settings_allow():
+    path = ROOT / ".github" / "workflows" / "test.yml"
+    library = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["library"]
+    matrix = library["strategy"]["matrix"]
+    assert matrix["python"][0] == settings()["min_python"]
+
+    lowest, highest = re.search(
+        r"torch>=([\d.]+),<([\d.]+)", settings()["requirements"]
+    ).groups()
+    major, minor = highest.split(".")
+    newest = f"{major}.{int(minor) - 1}"
+    tried = [version.rpartition(".")[0] for version in matrix["torch"]]
+    assert tried == [lowest, newest]
+
+    # what the tests in the list need is there
+    command = library["steps"][-1]["run"].split()
+    missing = [word for word in command[2:] if not (ROOT / word).exists()]
+    assert command[0] == "pytest" and not missing, missing
+
+
+def test_issue_forms_are_forms():
+    "GitHub ignores a form without these, and says so to nobody."
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.name != "config.yml":
+            assert form["name"] and form["description"] and form["body"], path.name
+
+
 def test_no_large_files():
     large = [
         f"{path}: {size:,} bytes"
