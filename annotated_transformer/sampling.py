@@ -57,7 +57,7 @@ def min_p_filter(
 # %% ../nbs/21_sampling.ipynb #sampler
 def sampler(
     *,
-    temperature: float = 1.0,  # flattens above 1, sharpens below; 0: always the most probable
+    temperature: float = 1.0,  # above 1 flatter, below 1 sharper; 0: the most probable
     top_k: int | None = None,  # tokens to choose from; None: all
     top_p: float | None = None,  # fraction of the probability to choose from; None: all
     min_p: float | None = None,  # least share of the best token's probability; None: any

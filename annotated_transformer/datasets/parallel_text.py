@@ -85,7 +85,7 @@ class ParallelText:
 def text_lines(
     path,  # of a text in UTF-8; compressed if it ends in .gz
 ) -> Iterator[str]:
-    "Read lines one by one, without their ends. Raises `ValueError` for what is no text file."
+    "Read lines one by one, without their ends. Raises `ValueError` if it is no text."
     path = Path(path)
     if not path.is_file():
         raise argument_error('path', str(path), 'a file that exists')
@@ -181,7 +181,7 @@ def read_pairs(
 def clean_text(
     text: str,  # any
 ) -> str:  # one form for what looks the same
-    "Bring a text into Unicode's composed form (NFC), with single blanks and none at the ends."
+    "Bring a text into Unicode's composed form (NFC), with single blanks between words."
     return ' '.join(unicodedata.normalize('NFC', text).split())
 
 

@@ -80,8 +80,8 @@ class Tokenizer(Protocol):
         cls,
         folder: str | Path,  # of a model
     ) -> Tokenizer:
-        """Read what `save` wrote. Raises `FileNotFoundError` or `ValueError` that names what
-        is missing or wrong."""
+        """Read what `save` wrote. Raises `FileNotFoundError` or `ValueError` that names
+        what is missing or wrong."""
         ...
 
 # %% ../../nbs/35_tokenizers.base.ipynb #tokenizer-checks
