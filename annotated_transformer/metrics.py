@@ -12,8 +12,8 @@ from torch import Tensor
 from .config import argument_error, import_extra
 from .tokenizers.base import Tokenizer
 
-# BLEU and chrF are sacreBLEU's. This module stays beside it to show the variants that people
-# report, because two scores can only be compared if they were computed in the same way.
+# BLEU and chrF are sacreBLEU's. This module stays beside it to show the variants that
+# people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
 __all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'require_sacrebleu',

@@ -90,7 +90,7 @@ def open_parallel_text(
     target: str = 'de',  # language
     **options,  # some of `CORPUS_OPTIONS`; None: the default
 ) -> ParallelText:
-    "Open the corpus that a name means, clean and divide it. Raises `ValueError` for others."
+    "Open the corpus of this name, clean and divide it. Raises `ValueError` for others."
     if corpus in ('numbers', 'multi30k'):
         kind = corpus
     else:
