@@ -5,16 +5,19 @@
 # %% ../nbs/23_metrics.ipynb #metrics-imports
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
 from .config import argument_error, import_extra
+from .tokenizers.base import Tokenizer
+
+# BLEU and chrF are sacreBLEU's. This module stays beside it to show the variants that
+# people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'moses_words',
-           'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
+__all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'require_sacrebleu',
+           'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
 
 # %% ../nbs/23_metrics.ipynb #accuracy
 def accuracy(
@@ -42,9 +45,11 @@ def exact_match(
             f'{len(predictions)} answers',
             f'one for each of {len(targets)} targets, at least one',
         )
-    return sum(
-        list(prediction) == list(target) for prediction, target in zip(predictions, targets)
-    ) / len(targets)
+    n_right = 0
+    for prediction, target in zip(predictions, targets):
+        if list(prediction) == list(target):
+            n_right += 1
+    return n_right / len(targets)
 
 # %% ../nbs/23_metrics.ipynb #exact-match-by-length
 def exact_match_by_length(
@@ -52,10 +57,12 @@ def exact_match_by_length(
     targets: Sequence,  # N right answers
 ) -> dict:  # length of the target, as text -> exact match
     "Exact match for each length of the targets; keys are text, as in a JSON file."
-    groups = {}
+    groups = {}  # length -> predictions, targets
     for prediction, target in zip(predictions, targets, strict=True):
-        groups.setdefault(len(target), []).append((prediction, target))
-    return {str(length): exact_match(*zip(*groups[length])) for length in sorted(groups)}
+        same_length = groups.setdefault(len(target), ([], []))
+        same_length[0].append(prediction)
+        same_length[1].append(target)
+    return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
 
 # %% ../nbs/23_metrics.ipynb #wilson-interval
 def wilson_interval(
@@ -66,35 +73,47 @@ def wilson_interval(
     "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
     if not 0 <= n_right <= n or n < 1:
         raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
-    p, half = (
-        n_right / n,
-        z * (n_right / n * (1 - n_right / n) / n + z * z / (4 * n * n)) ** 0.5,
-    )
-    middle, scale = p + z * z / (2 * n), 1 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+    p = n_right / n
+    middle = p + z * z / (2 * n)
+    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+    scale = 1 + z * z / n
+    lowest = max(0.0, (middle - half) / scale)
+    highest = min(1.0, (middle + half) / scale)
+    return lowest, highest
 
 # %% ../nbs/23_metrics.ipynb #score-translations
 BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no blanks between words
 
 
+def require_sacrebleu():  # the module
+    "The library that scores translations, or an `ImportError`."
+    return import_extra('sacrebleu', 'translations are scored with', 'translation')
+
+
 def moses_words(
     language: str,  # 'en', 'de', ...
-):  # a function: text -> the same with blanks between words and signs
-    "How the scripts of the Moses system cut a text."
+) -> Callable[[str], str]:  # text -> the same with blanks between words and signs
+    "Make a function that cuts a text as the scripts of the Moses system do."
     moses = import_extra('sacremoses', 'translations are scored with', 'translation')
-    return partial(moses.MosesTokenizer(language).tokenize, escape=False, return_str=True)
+    tokenizer = moses.MosesTokenizer(language)
+
+    def cut(text):
+        return tokenizer.tokenize(text, escape=False, return_str=True)
+
+    return cut
 
 
 def bleu_of_words(
     predictions: list,  # of N texts
     references: list,  # of N texts
-    cut,  # text -> text with blanks between words
+    cut: Callable[[str], str],  # text -> text with blanks between words
 ) -> float:  # from 0 to 100
     "BLEU of words that are cut by a function of one's own."
-    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
-    predictions, references = map(cut, predictions), map(cut, references)
-    spaced = sacrebleu.BLEU(tokenize='none', force=True)
-    return spaced.corpus_score([*predictions], [[*references]]).score
+    bleu = require_sacrebleu().BLEU(tokenize='none', force=True)
+    predictions = [cut(text) for text in predictions]
+    references = [cut(text) for text in references]
+    return bleu.corpus_score(predictions, [references]).score
 
 
 def score_translations(
@@ -109,18 +128,25 @@ def score_translations(
             f'{len(predictions)} texts',
             f'one for each of {len(references)} references, at least one',
         )
-    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
+    sacrebleu = require_sacrebleu()
     cut = BLEU_TOKENIZERS.get(language, '13a')
-    bleu, lower = (sacrebleu.BLEU(on, force=True, tokenize=cut) for on in (False, True))
-    words, chrf = moses_words(language), sacrebleu.CHRF()
+    bleu = sacrebleu.BLEU(force=True, tokenize=cut)
+    bleu_lowercase = sacrebleu.BLEU(lowercase=True, force=True, tokenize=cut)
+    chrf = sacrebleu.CHRF()
+    words = moses_words(language)
+
+    def words_in_lower_case(text):
+        return words(text.lower())
+
+    def score(metric):
+        return metric.corpus_score(predictions, [references]).score
+
     return dict(
         exact_match=exact_match(predictions, references),
-        bleu=bleu.corpus_score(predictions, [references]).score,
-        bleu_lowercase=lower.corpus_score(predictions, [references]).score,
-        bleu_tokenized=bleu_of_words(
-            predictions, references, lambda text: words(text.lower())
-        ),
-        chrf=chrf.corpus_score(predictions, [references]).score,
+        bleu=score(bleu),
+        bleu_lowercase=score(bleu_lowercase),
+        bleu_tokenized=bleu_of_words(predictions, references, words_in_lower_case),
+        chrf=score(chrf),
         signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
     )
@@ -129,21 +155,23 @@ def score_translations(
 def score_every_way(
     predictions: list,  # of N texts
     references: list,  # of N texts
-    tokenizer,  # with `encode` and `words`: its pieces are counted, too
+    tokenizer: Tokenizer,  # its pieces are counted, too
     language: str = 'de',  # of both
 ) -> dict:  # way -> BLEU, from 0 to 100
     "BLEU of the same translations in the ways in which it is computed."
-    sacrebleu = import_extra('sacrebleu', 'translations are scored with', 'translation')
     found = score_translations(predictions, references, language)
-    words, alone = moses_words(language), sacrebleu.BLEU(effective_order=True)
+    words = moses_words(language)
 
     def pieces(text):
         return ' '.join(tokenizer.words(tokenizer.encode(text)))
 
+    # each sentence by itself
+    bleu = require_sacrebleu().BLEU(effective_order=True)
     sentences = [
-        alone.sentence_score(prediction, [reference]).score
+        bleu.sentence_score(prediction, [reference]).score
         for prediction, reference in zip(predictions, references)
     ]
+
     return {
         'sacreBLEU': found['bleu'],
         'in lower case': found['bleu_lowercase'],
@@ -158,17 +186,19 @@ def score_every_way(
 def score_groups(
     examples: list,  # of (source text, reference)
     predictions: list,  # of texts, one for each
-    group_of,  # source text -> name of its group
+    group_of: Callable,  # source text -> name of its group
     language: str = 'de',  # of predictions and references
 ) -> dict:  # group -> `n`, and the scores of `score_translations`
     "Scores for groups of sentences, in the order of their names."
-    groups = {}
+    groups = {}  # group -> predictions, references
     for (source, reference), prediction in zip(examples, predictions, strict=True):
-        groups.setdefault(group_of(source), []).append((prediction, reference))
-    return {
-        group: dict(
-            n=len(groups[group]),
-            **score_translations(*map(list, zip(*groups[group])), language),
-        )
-        for group in sorted(groups)
-    }
+        members = groups.setdefault(group_of(source), ([], []))
+        members[0].append(prediction)
+        members[1].append(reference)
+
+    found = {}
+    for group in sorted(groups):
+        written, references = groups[group]
+        scores = score_translations(written, references, language)
+        found[group] = dict(n=len(written), **scores)
+    return found

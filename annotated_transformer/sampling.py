@@ -22,41 +22,49 @@ def top_k_filter(
     log_probs: Tensor,  # B V
     k: int,  # tokens to keep
 ) -> Tensor:  # B V, -inf for the rest
-    "The k most probable tokens. Source: Fan et al. 2018."
-    best = log_probs.topk(min(k, log_probs.shape[-1]))
-    return torch.full_like(log_probs, -math.inf).scatter(-1, best.indices, best.values)
+    "Keep the k most probable tokens. Source: Fan et al. 2018."
+    vocab_size = log_probs.shape[-1]
+    best = log_probs.topk(min(k, vocab_size))
+    nothing = torch.full_like(log_probs, -math.inf)
+    return nothing.scatter(-1, best.indices, best.values)
 
 
 def top_p_filter(
     log_probs: Tensor,  # B V
     p: float,  # fraction of the probability, in (0, 1]
 ) -> Tensor:  # B V, -inf for the rest
-    """The smallest set of tokens that holds at least the fraction p. Source: Holtzman et
-    al. 2020."""
+    """Keep the smallest set of tokens that holds at least the fraction p. Source: Holtzman
+    et al. 2020."""
     values, order = log_probs.sort(-1, descending=True)
+
+    # what all better tokens hold together; in double precision, because it is a long sum
     probs = values.double().softmax(-1)
-    better = probs.cumsum(-1) - probs  # what all better tokens hold together
+    better = probs.cumsum(-1) - probs
+
     values = values.masked_fill(better >= p, -math.inf)
-    return torch.full_like(log_probs, -math.inf).scatter(-1, order, values)
+    nothing = torch.full_like(log_probs, -math.inf)
+    return nothing.scatter(-1, order, values)
 
 
 def min_p_filter(
     log_probs: Tensor,  # B V
     p: float,  # fraction of the best token's probability, in (0, 1]
 ) -> Tensor:  # B V, -inf for the rest
-    "Tokens at least p times as probable as the best. Source: Nguyen et al. 2024."
+    "Keep tokens at least p times as probable as the best. Source: Nguyen et al. 2024."
     lowest = log_probs.amax(-1, keepdim=True) + math.log(p)
     return log_probs.masked_fill(log_probs < lowest, -math.inf)
 
 # %% ../nbs/21_sampling.ipynb #sampler
 def sampler(
-    temperature: float = 1.0,  # flattens above 1, sharpens below; 0: always the most probable
+    *,
+    temperature: float = 1.0,  # above 1 flatter, below 1 sharper; 0: the most probable
     top_k: int | None = None,  # tokens to choose from; None: all
     top_p: float | None = None,  # fraction of the probability to choose from; None: all
     min_p: float | None = None,  # least share of the best token's probability; None: any
     generator: torch.Generator | None = None,  # of the random numbers; None: torch's own
 ) -> Callable[[Tensor], Tensor]:  # log-probabilities B V -> tokens B
-    "Draw a token: temperature, then top-k, top-p and min-p. Raises `ValueError`."
+    """Make a function that draws tokens: temperature, then top-k, top-p and min-p. Raises
+    `ValueError`."""
     if temperature != 0 and not 1e-30 <= temperature <= 1e30:  # others overflow
         raise argument_error('temperature', temperature, '0, or from 1e-30 to 1e30')
     if top_k is not None:
@@ -64,18 +72,24 @@ def sampler(
     for name, share in (('top_p', top_p), ('min_p', min_p)):
         if share is not None and not 0 < share <= 1:
             raise argument_error(name, share, 'a fraction in (0, 1]')
+
     if temperature == 0:
         return argmax_token
 
-    def draw(log_probs):
-        log_probs = (log_probs - log_probs.amax(-1, keepdim=True)) / temperature
+    def draw(log_probs):  # B V -> B
+        # the best token has 0, so that no temperature makes it overflow
+        log_probs = log_probs - log_probs.amax(-1, keepdim=True)
+        log_probs = log_probs / temperature
+
         if top_k is not None:
             log_probs = top_k_filter(log_probs, top_k)
         if top_p is not None:
             log_probs = top_p_filter(log_probs, top_p)
         if min_p is not None:
             log_probs = min_p_filter(log_probs, min_p)
-        return torch.multinomial(log_probs.softmax(-1), 1, generator=generator)[:, 0]
+
+        probs = log_probs.softmax(-1)
+        return torch.multinomial(probs, 1, generator=generator)[:, 0]
 
     return draw
 
@@ -88,4 +102,4 @@ def sample(
     **options,  # of `sampler`
 ) -> Hypotheses:  # its scores are the model's own, before temperature and filters
     "Draw one token after another from the model's distribution."
-    return generate(model, src, sampler(**options), max_len, special)
+    return generate(model, src, sampler(**options), max_len=max_len, special=special)

@@ -15,14 +15,14 @@ from annotated_transformer import (
     trace_attention,
     train,
 )
-from annotated_transformer.data import WordVocabulary
+from annotated_transformer.tokenizers.words import WordTokenizer
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR, sentence_pairs
 from annotated_transformer.figures.diagrams import translation_diagram
 
 # of the seeds 0 to 5, which all translate it right, the one that takes its words where a reader would
 torch.manual_seed(2)
 pairs, _ = sentence_pairs()
-vocabulary = WordVocabulary.of(pairs)
+vocabulary = WordTokenizer.of(pairs)
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(vocabulary)))
 train(
     model,

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from annotated_transformer.attention import ATTENTIONS, reference_attention
 from annotated_transformer.data import EOS, PAD, Batch, pair_length, batch_by_tokens
-from annotated_transformer.datasets.synthetic import TASKS, is_held_out
+from annotated_transformer.datasets.held_out import is_held_out
+from annotated_transformer.datasets.synthetic import TASKS
 from annotated_transformer.decoding import greedy_decode
 from annotated_transformer.layers import NORM_ORDERS
 from annotated_transformer.positions import POSITIONS

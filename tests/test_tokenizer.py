@@ -1,4 +1,4 @@
-"""The tokenizer of chapter 40 beyond what the chapter shows: any text, any ids, damaged files, other processes."""
+"""All kinds of tokenizers by their common interface, and byte pairs beyond what chapter 40 shows: any text, any ids, damaged files, other processes."""
 
 import json
 import os
@@ -14,7 +14,12 @@ pytest.importorskip(
     "tokenizers", reason="byte pairs are learnt with tokenizers: pip install tokenizers"
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
-from annotated_transformer.tokenizers.bpe import TOKENIZER_FILE, Tokenizer
+from annotated_transformer.config import import_extra
+from annotated_transformer.tokenizers.base import Tokenizer
+from annotated_transformer.tokenizers.bpe import TOKENIZER_FILE, BPETokenizer
+from annotated_transformer.tokenizers.characters import CharTokenizer
+from annotated_transformer.tokenizers.words import BertWordTokenizer, WordTokenizer
+from annotated_transformer.utils.atomic_folders import write_folder
 from project import ROOT
 
 TEXTS = [
@@ -23,16 +28,92 @@ TEXTS = [
     "Straße, Maß und Gruß 2 000 000",
     "ein Hund\nzwei Hunde",
 ] * 3
-TOKENIZER = Tokenizer.learn(TEXTS, 300)
-SUFFIX = Tokenizer.learn(TEXTS, 300, whitespace_as_suffix=True)
+TOKENIZER = BPETokenizer.learn(TEXTS, 300)
+SUFFIX = BPETokenizer.learn(TEXTS, 300, whitespace_as_suffix=True)
 PICKLED = pickle.loads(pickle.dumps(TOKENIZER))
+
+
+KNOWN = "the cat and the front door"
+UNKNOWN = {  # what each kind makes of a word that it does not know
+    WordTokenizer: None,  # an error
+    BertWordTokenizer: "the [UNK]",
+    CharTokenizer: "the \ufffde\ufffdra",
+    BPETokenizer: "the zebra",
+}
+KINDS = {
+    "words": WordTokenizer.of([(KNOWN, "die Katze")]),
+    "words for BERT": BertWordTokenizer(sorted(set(KNOWN.split()))),
+    "characters": CharTokenizer.of([KNOWN]),
+    "byte pairs": TOKENIZER,
+    "byte pairs, blank after": SUFFIX,
+}
+
+
+def hugging_face_tokenizer(folder):
+    transformers = pytest.importorskip("transformers")
+    from annotated_transformer.interop.hf_tokenizer import HuggingFaceTokenizer
+
+    path = str(TOKENIZER.save(folder))
+    names = dict(pad_token="<pad>", bos_token="<bos>", eos_token="<eos>")
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=path, **names)
+    return HuggingFaceTokenizer(theirs)
+
+
+@pytest.fixture(params=[*KINDS, "Hugging Face"])
+def kind(request, tmp_path):
+    if request.param == "Hugging Face":
+        return hugging_face_tokenizer(tmp_path / "theirs")
+    return KINDS[request.param]
+
+
+def test_every_kind_has_the_interface(kind, tmp_path):
+    assert isinstance(kind, Tokenizer)
+    ids = kind.encode(KNOWN)
+    assert all(0 <= i < len(kind) for i in ids) and kind.decode(ids) == KNOWN
+    assert kind.encode_all([KNOWN, "cat"]) == [ids, kind.encode("cat")]
+    assert kind.encode_pairs([(KNOWN, "cat")]) == [(ids, kind.encode("cat"))]
+    assert kind.encode_all([]) == [] and kind.encode_pairs([]) == []
+
+    special = [kind.special.pad_id, kind.special.bos_id, kind.special.eos_id]
+    assert all(0 <= i < len(kind) for i in special) and not {*special} & {*ids}
+    assert kind.decode([*special, *ids, *special]) == KNOWN  # they are not shown
+    labels = kind.words([*special, *ids])
+    assert len(labels) == len(special + ids) and all(
+        label.isprintable() for label in labels
+    )
+    for wrong in (-1, len(kind)):
+        with pytest.raises(ValueError, match=f"got {wrong}"):
+            kind.words([wrong])
+
+    with write_folder(tmp_path / "model") as folder:
+        kind.save(folder)
+    again = type(kind).load(tmp_path / "model")
+    assert len(again) == len(kind) and again.encode(KNOWN) == ids
+    assert again.special == kind.special
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_says_what_it_does_with_an_unknown_word(name):
+    kind = KINDS[name]
+    expected = UNKNOWN[type(kind)]
+    if expected is None:
+        with pytest.raises(ValueError, match="zebra"):
+            kind.encode("the zebra")
+    else:
+        assert kind.decode(kind.encode("the zebra")) == expected
+
+
+def test_the_package_tokenizers_is_still_hugging_faces():
+    found = import_extra("tokenizers", "byte pairs are learnt with", "translation")
+    assert found.__name__ == "tokenizers" and hasattr(found, "pre_tokenizers")
+    assert "annotated_transformer" not in found.__file__
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")
     TOKENIZER.save(folder)
-    return Tokenizer.load(folder)
+    return BPETokenizer.load(folder)
 
 
 @settings(max_examples=300, deadline=None)
@@ -93,32 +174,29 @@ def changed(content, rng):
         return content
 
 
+@pytest.mark.parametrize("seed", range(100))
 @pytest.mark.parametrize("saved", [TOKENIZER, SUFFIX], ids=["before", "after"])
-def test_damaged_files_are_refused_or_harmless(tmp_path, saved):
-    "One hundred of them: every fifth ends too early, in the others a value is wrong or missing."
+def test_damaged_files_are_refused_or_harmless(tmp_path, seed, saved):
     saved.save(tmp_path)
     path = tmp_path / TOKENIZER_FILE
     text = path.read_text(encoding="utf-8")
-
-    for seed in range(100):
-        rng = random.Random(seed)
-        if seed % 5 == 0:
-            damaged = text[: rng.randrange(len(text))]
-        else:
-            damaged = json.dumps(changed(json.loads(text), rng))
-        path.write_text(damaged, encoding="utf-8")
-
-        try:
-            tokenizer = Tokenizer.load(tmp_path)
-        except ValueError as error:
-            assert TOKENIZER_FILE in str(error), seed
-        else:
-            ids = tokenizer.encode("die Katze <pad>")
-            assert tokenizer.decode(ids) == "die Katze <pad>", seed
+    rng = random.Random(seed)
+    damaged = (
+        text[: rng.randrange(len(text))]
+        if seed % 5 == 0
+        else json.dumps(changed(json.loads(text), rng))
+    )
+    path.write_text(damaged, encoding="utf-8")
+    try:
+        tokenizer = BPETokenizer.load(tmp_path)
+    except ValueError as error:
+        assert TOKENIZER_FILE in str(error)
+    else:
+        assert tokenizer.decode(tokenizer.encode("die Katze <pad>")) == "die Katze <pad>"
 
 
 def test_every_process_learns_the_same(tmp_path):
-    code = f"from annotated_transformer.tokenizers.bpe import Tokenizer; Tokenizer.learn({TEXTS!r}, 300).save({str(tmp_path)!r})"
+    code = f"from annotated_transformer.tokenizers.bpe import BPETokenizer; BPETokenizer.learn({TEXTS!r}, 300).save({str(tmp_path)!r})"
     written = []
     for seed, threads in ((0, 1), (1, 4)):
         env = {
@@ -135,14 +213,14 @@ def test_every_process_learns_the_same(tmp_path):
 def test_it_lies_beside_a_model_and_is_in_its_manifest(tmp_path):
     model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(TOKENIZER)))
     folder = save_model(model, tmp_path / "model", TOKENIZER)
-    assert Tokenizer.load(folder) == TOKENIZER
+    assert BPETokenizer.load(folder) == TOKENIZER
     path = folder / TOKENIZER_FILE
     path.write_text(
         path.read_text(encoding="utf-8").replace("Katze", "Katzen", 1) + " ",
         encoding="utf-8",
     )
     with pytest.raises(ValueError, match="damaged"):
-        Tokenizer.load(folder)
+        BPETokenizer.load(folder)
 
 
 def test_many_texts_are_encoded_in_blocks_and_share_their_numbers():

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from annotated_transformer import cli, translate
 from annotated_transformer.checkpoint import Checkpoints, load_model, save_model
-from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.experiments import translation
 from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
@@ -389,9 +389,9 @@ def test_what_looks_the_same_is_translated_the_same(uncut):
 
 
 def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
-    from annotated_transformer.tokenizers.bpe import Tokenizer
+    from annotated_transformer.tokenizers.bpe import BPETokenizer
 
-    save_model(uncut.model, tmp_path / "model", Tokenizer.learn(["something else"], 262))
+    save_model(uncut.model, tmp_path / "model", BPETokenizer.learn(["something else"], 262))
     with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"):
         Translator.load(tmp_path / "model")
 

@@ -19,7 +19,6 @@ from torch.nn import functional as F
 from annotated_transformer.config import (
     argument_error,
     check_numbers,
-    check_probabilities,
     check_sizes,
     import_extra,
     printable,
@@ -27,8 +26,8 @@ from annotated_transformer.config import (
 from ..data import LabelledBatch
 
 # %% auto #0
-__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'stratified_split', 'random_affine', 'image_batches',
-           'eight_bits', 'decode_picture', 'ImageFiles', 'check_files', 'image_folder']
+__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'random_affine', 'image_batches', 'eight_bits',
+           'decode_picture', 'ImageFiles', 'check_files', 'image_folder']
 
 # %% ../../nbs/55_datasets.images.ipynb #labelledimages
 @dataclass(frozen=True)
@@ -46,62 +45,46 @@ class ImageDataset:
 # %% ../../nbs/55_datasets.images.ipynb #digits
 def digits() -> ImageDataset:  # of 1 by 8 by 8
     "The handwritten digits of scikit-learn. Raises `ImportError` where that is missing."
-    found = import_extra(
+    datasets = import_extra(
         'sklearn.datasets', 'the handwritten digits come with', 'images'
-    ).load_digits()
-    images = torch.tensor(found.images, dtype=torch.float32)[:, None] / 16
-    return ImageDataset(
-        images,
-        torch.tensor(found.target, dtype=torch.long),
-        [str(name) for name in found.target_names],
-        [f'picture {i}' for i in range(len(images))],
     )
-
-# %% ../../nbs/55_datasets.images.ipynb #split
-def stratified_split(
-    labels: Tensor,  # N, class indices
-    fraction: float = 0.2,  # of each class that is held out, probability
-    validation: bool = False,  # leave those alone, and hold out as much of the rest
-) -> tuple[Tensor, Tensor]:  # indices of the training pictures, and of those held out
-    "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
-    check_probabilities(held_out=fraction)
-    generator, parts = torch.Generator().manual_seed(0), ([], [])
-    for label in labels.unique():
-        members = (labels == label).nonzero()[:, 0]
-        members = members[torch.randperm(len(members), generator=generator)]
-        n = round(fraction * len(members))
-        if not 0 < n < len(members):
-            raise argument_error(
-                'held_out', fraction, f'a fraction that splits a class of {len(members)}'
-            )
-        parts[0].append(members[n:])
-        parts[1].append(members[:n])
-    train_idx, test_idx = (torch.cat(part).sort().values for part in parts)
-    if not validation:
-        return train_idx, test_idx
-    return tuple(train_idx[part] for part in stratified_split(labels[train_idx], fraction))
+    found = datasets.load_digits()
+    pixels = torch.tensor(found.images, dtype=torch.float32) / 16  # N H W
+    return ImageDataset(
+        images=pixels[:, None],
+        labels=torch.tensor(found.target, dtype=torch.long),
+        classes=[str(name) for name in found.target_names],
+        names=[f'picture {i}' for i in range(len(pixels))],
+    )
 
 # %% ../../nbs/55_datasets.images.ipynb #jittered
 def random_affine(
     images: Tensor,  # B C H W
     generator: torch.Generator,  # of the random numbers, on the CPU
+    *,
     shift: float = 0.125,  # at most, share of height and width
     degrees: float = 12.0,  # at most, degrees
     scale: float = 0.12,  # at most, share of the size
 ) -> Tensor:  # B C H W
-    "Each picture moved, turned and resized at random. What comes in over the edge is 0."
+    "Move, turn and resize each picture at random. What comes in over the edge is 0."
 
-    def some(limit):
+    def draw(limit):  # B, from -limit to limit
         return (2 * torch.rand(len(images), generator=generator) - 1) * limit
 
-    angle, factor = some(math.radians(degrees)), 1 + some(scale)
-    across, down = some(2 * shift), some(2 * shift)  # a picture is 2 wide
-    cosine, sine = factor * angle.cos(), factor * angle.sin()
-    height, width = images.shape[2:]  # both are 2 in the units of the grid
-    places = torch.stack(
-        [cosine, -sine * height / width, across, sine * width / height, cosine, down], 1
-    ).view(-1, 2, 3)
-    grid = F.affine_grid(places, images.shape, align_corners=False)
+    angle = draw(math.radians(degrees))
+    factor = 1 + draw(scale)
+    across = draw(2 * shift)  # a picture is 2 wide in the units of the grid
+    down = draw(2 * shift)
+
+    # the places at which the picture is read: turned, resized and moved
+    height, width = images.shape[2:]
+    cosine = factor * angle.cos()
+    sine = factor * angle.sin()
+    first_row = torch.stack([cosine, -sine * height / width, across], dim=1)
+    second_row = torch.stack([sine * width / height, cosine, down], dim=1)
+    matrices = torch.stack([first_row, second_row], dim=1)  # B 2 3
+
+    grid = F.affine_grid(matrices, images.shape, align_corners=False)
     return F.grid_sample(images, grid, align_corners=False)
 
 # %% ../../nbs/55_datasets.images.ipynb #image-batches
@@ -109,23 +92,26 @@ def image_batches(
     data: ImageDataset,  # all pictures
     indices: Tensor,  # of those to be used
     batch_size: int,  # pictures in a batch
+    *,
     seed: int = 0,  # of the order and the changes
     augment: Callable[..., Tensor] = random_affine,  # (B C H W, generator) -> B C H W
 ) -> Iterator[LabelledBatch]:
     "Pictures in random order, changed at random, without end."
     check_sizes(batch_size=batch_size, pictures=len(indices))
-    generator, queue = torch.Generator().manual_seed(seed), indices[:0]
+    generator = torch.Generator().manual_seed(seed)
+    queue = indices[:0]  # pictures that are still to come
     while True:
         while len(queue) < batch_size:
-            again = torch.randperm(len(indices), generator=generator)
-            queue = torch.cat([queue, indices[again]])
-        now, queue = queue[:batch_size], queue[batch_size:]
+            order = torch.randperm(len(indices), generator=generator)
+            queue = torch.cat([queue, indices[order]])
+
+        now = queue[:batch_size]
+        queue = queue[batch_size:]
         images = augment(data.images[now], generator)
         yield LabelledBatch((images,), data.labels[now])
 
 # %% ../../nbs/55_datasets.images.ipynb #imagefiles
-# of files that must be pictures
-EXTENSIONS = '.bmp', '.gif', '.jpeg', '.jpg', '.png', '.webp'
+EXTENSIONS = '.bmp', '.gif', '.jpeg', '.jpg', '.png', '.webp'  # files that must be pictures
 FORMATS = 'BMP', 'GIF', 'JPEG', 'PNG', 'WEBP'  # what their content may be
 READABLE = f'a readable {", ".join(FORMATS)}'
 
@@ -133,7 +119,7 @@ READABLE = f'a readable {", ".join(FORMATS)}'
 def eight_bits(
     picture,  # of Pillow, of any mode
 ):  # of Pillow; 0 to 65,535 became 0 to 255
-    "The picture with grey of 16 bits scaled to 8; others as they are."
+    "Scale grey of 16 bits to 8; leave other pictures as they are."
     if not picture.mode.startswith('I'):
         return picture  # I, or I;16 in newer versions
     scaled = picture.convert('I').point(lambda value: value * (1 / 257) + 0.5).convert('L')
@@ -148,21 +134,32 @@ def decode_picture(
     width: int,  # pixels
     n_channels: int,  # 3 for colours, 1 for grey
 ) -> Tensor:  # C H W, bytes
-    "A picture as one sees it: upright, on white, cut to the proportions, and resized."
+    "Read a picture as one sees it: upright, on white, cut to the proportions, and resized."
     from PIL import Image, ImageOps  # here, likewise
 
-    mode, enough = 'RGB' if n_channels == 3 else 'L', 2 * max(height, width)
+    mode = 'RGB' if n_channels == 3 else 'L'
+    enough = 2 * max(height, width)
     with Image.open(path, formats=FORMATS) as file:
-        file.draft(None, (enough, enough))  # a large JPEG: decode a fraction of its pixels
+        # a large JPEG: decode a fraction of its pixels
+        file.draft(None, (enough, enough))
         file.load()  # its errors are not passed over, those of the note are
+
+        # turn it as the camera noted
         with suppress(Exception):
             ImageOps.exif_transpose(file, in_place=True)
+
+        # cut and resize; transparency is kept for now
         picture = eight_bits(file)
-        clear = picture.mode in ('LA', 'PA', 'RGBA') or 'transparency' in picture.info
-        picture = ImageOps.fit(picture.convert('RGBA' if clear else mode), (width, height))
-    if clear:
+        has_alpha = picture.mode in ('LA', 'PA', 'RGBA')
+        is_clear = has_alpha or 'transparency' in picture.info
+        picture = picture.convert('RGBA' if is_clear else mode)
+        picture = ImageOps.fit(picture, (width, height))
+
+    # lay it on white, as a browser shows it
+    if is_clear:
         white = Image.new('RGBA', picture.size, 'white')
         picture = Image.alpha_composite(white, picture).convert(mode)
+
     values = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)
     return values.view(height, width, -1).permute(2, 0, 1).contiguous()
 
@@ -192,11 +189,12 @@ class ImageFiles:
             return self.kept[number]
         from PIL import Image  # here, likewise
 
-        path, size = self.paths[number], (self.height, self.width, self.n_channels)
+        path = self.paths[number]
         try:
-            picture = decode_picture(path, *size)
+            picture = decode_picture(path, self.height, self.width, self.n_channels)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(path), f'{READABLE} ({error})') from error
+
         if len(self.kept) < self.room():
             self.kept[number] = picture
         return picture
@@ -215,12 +213,15 @@ def check_files(
             Image.open(file, formats=FORMATS).close()  # reads its first bytes
         except (OSError, ValueError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(file), READABLE) from error
-    n, size = len(images.paths), images.height * images.width * images.n_channels
-    if n > images.room():
-        needed, kept = (f'{part / 2**30:.2g} GiB' for part in (n * size, images.cache_size))
+
+    n = len(images.paths)
+    room = images.room()
+    if n > room:
+        n_bytes = n * images.height * images.width * images.n_channels
         warnings.warn(
-            f'{n:,} pictures need {needed} of memory, cache_size is {kept}: '
-            f'{n - images.room():,} of them are decoded each time they come up'
+            f'{n:,} pictures need {n_bytes / 2**30:.2g} GiB of memory, '
+            f'cache_size is {images.cache_size / 2**30:.2g} GiB: '
+            f'{n - room:,} of them are decoded each time they come up'
         )
 
 # %% ../../nbs/55_datasets.images.ipynb #image-folder
@@ -229,37 +230,41 @@ def image_folder(
     height: int = 224,  # pixels, of what is read
     width: int = 224,  # pixels
     n_channels: int = 3,  # 3 for colours, 1 for grey
+    *,
     cache_size: int = 2**31,  # of decoded pictures kept in memory, bytes
 ) -> ImageDataset:  # classes and files in the order of their names
-    "A folder of pictures. Raises `ValueError` that says what is wrong with it."
-    path, expected = (
-        Path(path),
-        'a folder with a subfolder of pictures for each of its classes',
-    )
+    "Open a folder of pictures. Raises `ValueError` that says what is wrong with it."
+    path = Path(path)
+    expected = 'a folder with a subfolder of pictures for each of its classes'
     if not path.is_dir():
         raise argument_error('path', str(path), expected)
     check_sizes(height=height, width=width)
     check_numbers('a number of bytes', lambda size: size >= 0, cache_size=cache_size)
     if n_channels not in (1, 3):
         raise argument_error('n_channels', n_channels, '1 or 3')
+
+    # a subfolder is a class
     folders = sorted(f for f in path.iterdir() if f.is_dir() and not f.name.startswith('.'))
     if len(folders) < 2:
         raise argument_error('path', str(path), expected)
-    files = [
-        sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
-        for folder in folders
-    ]
-    for folder, found in zip(folders, files):
+
+    # its files are the class's pictures
+    files = []
+    labels = []
+    for label, folder in enumerate(folders):
+        found = sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
         if not found:
             raise argument_error(
                 'folder', str(folder), f'files ending in {", ".join(EXTENSIONS)}'
             )
-    images = ImageFiles(sum(files, []), height, width, n_channels, cache_size)
+        files += found
+        labels += [label] * len(found)
+
+    images = ImageFiles(files, height, width, n_channels, cache_size)
     check_files(images)
-    labels = torch.tensor([label for label, found in enumerate(files) for _ in found])
     return ImageDataset(
         images,
-        labels,
-        [printable(f.name) for f in folders],
-        [printable(str(f.relative_to(path))) for f in images.paths],
+        labels=torch.tensor(labels),
+        classes=[printable(folder.name) for folder in folders],
+        names=[printable(str(file.relative_to(path))) for file in files],
     )

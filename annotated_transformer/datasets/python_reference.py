@@ -12,26 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
-from annotated_transformer.config import (
-    SpecialTokens,
-    argument_error,
-    check_ids,
-    check_sizes,
-)
-from annotated_transformer.data import (
-    FIRST_SYMBOL,
-    PAD,
-    LabelledBatch,
-    Vocabulary,
-    pad_sequences,
-)
+from ..config import SpecialTokens, argument_error, check_sizes
+from ..data import LabelledBatch, pad_sequences
+from .held_out import hold_out, hold_out_end
+from ..tokenizers.words import BertWordTokenizer
 
 # %% auto #0
-__all__ = ['UNKNOWN_CHAR', 'SPECIAL', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'load_python_reference', 'deduplicate',
-           'split_text', 'CharTokenizer', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
-           'choose_topics', 'WordTokenizer', 'Corpus', 'read_corpus', 'labelled_batch', 'shuffled_batches']
+__all__ = ['load_python_reference', 'deduplicate', 'split_text', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',
+           'choose_topics', 'Corpus', 'read_corpus', 'labelled_batch', 'shuffled_batches']
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #language-reference
 def load_python_reference() -> dict:  # topic -> text
@@ -44,14 +33,15 @@ def load_python_reference() -> dict:  # topic -> text
 def deduplicate(
     texts: dict,  # topic -> text
 ) -> dict:  # topic -> list of paragraphs, none of them twice in all
-    "What stands between empty lines, each paragraph where it comes first."
-    seen, kept = set(), {}
+    "Cut texts into paragraphs at empty lines, and keep each one where it comes first."
+    seen = set()
+    kept = {}
     for topic, text in texts.items():
-        paragraphs = [
-            p
-            for p in re.split(r'\n\s*\n', text.strip('\n'))
-            if p.strip() and not (p in seen or seen.add(p))
-        ]
+        paragraphs = []
+        for paragraph in re.split(r'\n\s*\n', text.strip('\n')):
+            if paragraph.strip() and paragraph not in seen:
+                seen.add(paragraph)
+                paragraphs.append(paragraph)
         if paragraphs:
             kept[topic] = paragraphs
     return kept
@@ -61,49 +51,20 @@ def split_text(
     topics: dict,  # topic -> list of paragraphs
     fraction: float = 0.1,  # of each topic's characters, held out at the least
 ) -> tuple[list, list]:  # texts for training, texts held out
-    "The end of each topic is held out."
-    parts = [], []
+    "Hold out the end of each topic."
+
+    def joined(paragraphs):
+        return '\n\n'.join(paragraphs) + '\n'
+
+    training = []
+    held_out = []
     for paragraphs in topics.values():
-        first, rest = len(paragraphs), fraction * sum(map(len, paragraphs))
-        while rest > 0:
-            first -= 1
-            rest -= len(paragraphs[first])
-        for part, some in zip(parts, (paragraphs[:first], paragraphs[first:])):
-            if some:
-                part.append('\n\n'.join(some) + '\n')
-    return parts
-
-# %% ../../nbs/51_datasets.python_reference.ipynb #characters
-UNKNOWN_CHAR = 1  # the id of BOS, which is no token of its own here
-
-
-@dataclass(frozen=True)
-class CharTokenizer(Vocabulary):
-    "Characters as ids: 0 is padding, 1 an unknown one, 2 the end of a text."
-
-    @classmethod
-    def of(
-        cls,
-        texts: list,  # for training: what is not in them stays unknown
-    ) -> CharTokenizer:
-        return cls(sorted(set(''.join(texts))))
-
-    def encode(
-        self,
-        text: str,  # any
-    ) -> list:  # of ids, one per character
-        return [self.ids.get(c, UNKNOWN_CHAR) for c in text]
-
-    def decode(
-        self,
-        ids: list,  # as from `encode`
-    ) -> str:  # unknown ones as the replacement character, the end not shown
-        return ''.join(
-            self.tokens[i - FIRST_SYMBOL]
-            if i >= FIRST_SYMBOL
-            else '\ufffd' * (i == UNKNOWN_CHAR)
-            for i in ids
-        )
+        first, last = hold_out_end(paragraphs, fraction)
+        if first:
+            training.append(joined(first))
+        if last:
+            held_out.append(joined(last))
+    return training, held_out
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #windows-2
 def random_windows(
@@ -113,16 +74,22 @@ def random_windows(
     seed: int = 0,  # of where they begin
     special: SpecialTokens = SpecialTokens(),  # those of the model
 ) -> Iterator[LabelledBatch]:  # without end
-    """Random windows of all documents, strung together. Raises `ValueError` for too few
+    """Draw windows of all documents, strung together. Raises `ValueError` for too few
     tokens."""
-    text = torch.tensor([special.eos_id] + [i for ids in documents for i in ids])
+    text = [special.eos_id]
+    for ids in documents:
+        text.extend(ids)
     if len(text) <= length:
         raise argument_error('documents', len(text), f'more than length = {length} tokens')
-    numbers = torch.Generator().manual_seed(seed)
-    views = text.unfold(0, length + 1, 1)  # every window, none of them copied
+
+    generator = torch.Generator().manual_seed(seed)
+    windows = torch.tensor(text).unfold(0, length + 1, 1)  # all of them, none copied
     while True:
-        some = views[torch.randint(len(views), (batch_size,), generator=numbers)]
-        yield LabelledBatch((some[:, :-1],), some[:, 1:], pad_id=special.pad_id)
+        starts = torch.randint(len(windows), (batch_size,), generator=generator)
+        drawn = windows[starts]
+        inputs = drawn[:, :-1]
+        targets = drawn[:, 1:]
+        yield LabelledBatch((inputs,), targets, pad_id=special.pad_id)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #covering-windows
 def sliding_windows(
@@ -134,22 +101,25 @@ def sliding_windows(
     "Windows for a test, overlapping by half."
     if special.pad_id is None:
         raise argument_error('special', special, 'a pad_id, for what is not asked')
-    inputs, targets, step = [], [], length // 2
+
+    inputs = []
+    targets = []
+    step = length // 2
     for ids in documents:
-        for first in range(0, max(1, len(ids) - length + step), step):
-            told = 0 if first == 0 else length - step  # targets of the window before
-            inputs.append(([special.eos_id] + ids)[first : first + length])
-            targets.append(([special.pad_id] * told + ids[first + told : first + length]))
-            inputs[-1] = inputs[-1][: len(targets[-1])]
-    order = range(0, len(inputs), batch_size)
-    batches = [
-        [
-            pad_sequences(rows[i : i + batch_size], special.pad_id)
-            for rows in (inputs, targets)
-        ]
-        for i in order
-    ]
-    return [LabelledBatch((x,), y, pad_id=special.pad_id) for x, y in batches]
+        text = [special.eos_id, *ids]
+        for start in range(0, max(1, len(ids) - length + step), step):
+            # the window before has asked for the first targets of this one
+            n_asked = 0 if start == 0 else length - step
+            new = ids[start + n_asked : start + length]
+            targets.append([special.pad_id] * n_asked + new)
+            inputs.append(text[start : start + n_asked + len(new)])
+
+    batches = []
+    for i in range(0, len(inputs), batch_size):
+        x = pad_sequences(inputs[i : i + batch_size], special.pad_id)
+        y = pad_sequences(targets[i : i + batch_size], special.pad_id)
+        batches.append(LabelledBatch((x,), y, pad_id=special.pad_id))
+    return batches
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #words
 def tokenize(
@@ -163,16 +133,19 @@ def sentences_of(
     text: str,  # paragraphs with empty lines between
 ) -> list:  # of strings: words with spaces between
     "The sentences of a text in their order, without headings, grammar and code."
-    found = []
+    sentences = []
     for paragraph in re.split(r'\n\s*\n', text):
-        if '::=' in paragraph or '>>>' in paragraph:
+        is_code = '::=' in paragraph or '>>>' in paragraph
+        if is_code:
             continue
-        for sentence in re.split(r'(?<=[.!?])\s+(?=["“`A-Z])', ' '.join(paragraph.split())):
-            cut = tokenize(sentence)
-            whole = re.match(r'["“`A-Z*].*[.!?]$', sentence)
-            if whole and 6 <= len(cut) <= 40:
-                found.append(' '.join(cut))
-    return found
+
+        line = ' '.join(paragraph.split())
+        for sentence in re.split(r'(?<=[.!?])\s+(?=["“`A-Z])', line):
+            words = tokenize(sentence)
+            is_whole = re.match(r'["“`A-Z*].*[.!?]$', sentence)
+            if is_whole and 6 <= len(words) <= 40:
+                sentences.append(' '.join(words))
+    return sentences
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #choose-parts
 def choose_topics(
@@ -181,61 +154,25 @@ def choose_topics(
 ) -> dict:  # topic -> the set of sentences found in no other topic
     """The largest topics that do not repeat each other. Raises `ValueError` when there are
     too few."""
+    different = {topic: set(sentences) for topic, sentences in topics.items()}
+    by_size = sorted(different, key=lambda topic: (-len(different[topic]), topic))
+
     chosen = {}
-    for topic in sorted(topics, key=lambda topic: (-len(set(topics[topic])), topic)):
-        own = set(topics[topic])
-        if len(own - set().union(*chosen.values())) > len(own) / 2:
-            chosen[topic] = own
+    for topic in by_size:
         if len(chosen) == n_topics:
             break
-    else:
+        own = different[topic]
+        new = own.difference(*chosen.values())
+        if len(new) > len(own) / 2:
+            chosen[topic] = own
+    if len(chosen) < n_topics:
         raise argument_error(
             'n_topics', n_topics, f'at most {len(chosen)}, as other topics repeat these'
         )
+
+    # a sentence of two topics has no single right answer
     count = Counter(sentence for own in chosen.values() for sentence in own)
     return {topic: {s for s in own if count[s] == 1} for topic, own in chosen.items()}
-
-# %% ../../nbs/51_datasets.python_reference.ipynb #one-sentence-one-answer-code-2
-SPECIAL = '[PAD]', '[CLS]', '[SEP]', '[MASK]', '[UNK]'  # ids 0 to 4
-_, CLS_ID, SEP_ID, MASK_ID, UNK_ID = range(len(SPECIAL))
-
-# %% ../../nbs/51_datasets.python_reference.ipynb #wordtokenizer
-@dataclass(frozen=True)
-class WordTokenizer(Vocabulary):
-    "Words as ids, with the special tokens of BERT before them."
-
-    first_id = len(SPECIAL)
-
-    def encode(
-        self,
-        sentence: str,  # words with spaces between
-    ) -> list:  # of ids; words outside the vocabulary become [UNK]
-        return [self.ids.get(word, UNK_ID) for word in sentence.split()]
-
-    def decode(
-        self,
-        ids: list,  # of ints
-    ) -> list:  # of words, with special tokens
-        for i in ids:
-            check_ids(len(self), id=i)
-        return [(*SPECIAL, *self.tokens)[i] for i in ids]
-
-    def encode_pair(
-        self,
-        first: str,  # a sentence
-        second: str | None,  # its neighbour, or None
-    ) -> tuple[list, list]:  # ids and segments, as BERT reads them
-        ids = [CLS_ID, *self.encode(first), SEP_ID]
-        after = [] if second is None else [*self.encode(second), SEP_ID]
-        return ids + after, [0] * len(ids) + [1] * len(after)
-
-    def encode_pairs(
-        self,
-        passages: list,  # of (sentence, its neighbour or None)
-        pad_id: int = PAD,  # what fills up, of the model
-    ) -> tuple[Tensor, Tensor]:  # ids and segments, B L each
-        ids, segments = zip(*(self.encode_pair(*passage) for passage in passages))
-        return pad_sequences(ids, pad_id), pad_sequences(segments)
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #corpus
 @dataclass(frozen=True)
@@ -246,39 +183,60 @@ class Corpus:
     labelled: list  # of (sentence, topic), to be learnt from
     held_out: list  # of (sentence, topic), tested on and nothing else
     passages: list  # of (sentence, its neighbour or None), none of them held out
-    tokenizer: WordTokenizer  # knows the words that are read
+    tokenizer: BertWordTokenizer  # knows the words that are read
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #read-corpus
 def read_corpus(
     n_topics: int = 8,  # classes
     n_heldout: int = 400,  # sentences
     n_labelled: int = 200,  # sentences
+    *,
     seed: int = 0,  # of the draw
 ) -> Corpus:
     """Draw held-out and labelled sentences, pair the rest. Raises `ValueError` if there are
     too few."""
     check_sizes(n_topics=n_topics, n_heldout=n_heldout, n_labelled=n_labelled)
-    texts = {topic: sentences_of(text) for topic, text in load_python_reference().items()}
-    topics = choose_topics(texts, n_topics)
-    drawn = sorted((sentence, topic) for topic, own in topics.items() for sentence in own)
-    random.Random(seed).shuffle(drawn)
-    if n_heldout + n_labelled > len(drawn):
-        raise argument_error(
-            'n_heldout + n_labelled', n_heldout + n_labelled, f'at most {len(drawn)}'
-        )
-    held_out, labelled = drawn[:n_heldout], drawn[n_heldout : n_heldout + n_labelled]
-    away = {sentence for sentence, _ in held_out}
-    neighbours = (pair for own in texts.values() for pair in zip(own, own[1:]))
-    # each once, in order
-    pairs = dict.fromkeys(pair for pair in neighbours if not away & set(pair))
-    paired = {sentence for pair in pairs for sentence in pair}
-    rest = sorted({s for own in texts.values() for s in own} - away - paired)
-    passages = [*pairs, *((sentence, None) for sentence in rest)]
-    count = Counter(
-        word for s in {s for pair in passages for s in pair if s} for word in s.split()
+    reference = load_python_reference()
+    sentences = {topic: sentences_of(text) for topic, text in reference.items()}
+    topics = choose_topics(sentences, n_topics)
+
+    # sentences with their topics: some held out, some labelled
+    labelled = sorted(
+        (sentence, topic) for topic, own in topics.items() for sentence in own
     )
-    known = sorted(word for word in count if count[word] > 1)
-    return Corpus(list(topics), labelled, held_out, passages, WordTokenizer(known))
+    if n_heldout + n_labelled > len(labelled):
+        raise argument_error(
+            'n_heldout + n_labelled', n_heldout + n_labelled, f'at most {len(labelled)}'
+        )
+    training, held_out = hold_out(labelled, n_heldout, seed=seed)
+    hidden = {sentence for sentence, _ in held_out}
+
+    # neighbours that may be read, each pair once and in order
+    pairs = {}
+    for own in sentences.values():
+        for pair in zip(own, own[1:]):
+            if not hidden.intersection(pair):
+                pairs[pair] = None
+
+    # sentences that are left without a neighbour
+    paired = {sentence for pair in pairs for sentence in pair}
+    everything = {sentence for own in sentences.values() for sentence in own}
+    single = sorted(everything - hidden - paired)
+    passages = [*pairs, *((sentence, None) for sentence in single)]
+
+    # words that occur at least twice in what is read
+    count = Counter()
+    for sentence in paired.union(single):
+        count.update(sentence.split())
+    words = sorted(word for word, n in count.items() if n > 1)
+
+    return Corpus(
+        topics=list(topics),
+        labelled=training[:n_labelled],
+        held_out=held_out,
+        passages=passages,
+        tokenizer=BertWordTokenizer(words),
+    )
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #pack
 def labelled_batch(
@@ -286,7 +244,9 @@ def labelled_batch(
     corpus: Corpus,  # for its tokenizer and topics
 ) -> LabelledBatch:  # targets B
     "Sentences, and the numbers of their topics."
-    inputs = corpus.tokenizer.encode_pairs([(sentence, None) for sentence, _ in sentences])
+    inputs = corpus.tokenizer.encode_passages(
+        [(sentence, None) for sentence, _ in sentences]
+    )
     targets = torch.tensor([corpus.topics.index(topic) for _, topic in sentences])
     return LabelledBatch(inputs, targets)
 
@@ -301,4 +261,5 @@ def shuffled_batches(
     numbers = random.Random(seed)
     while True:
         order = numbers.sample(items, len(items))
-        yield from (order[i : i + batch_size] for i in range(0, len(order), batch_size))
+        for i in range(0, len(order), batch_size):
+            yield order[i : i + batch_size]

@@ -5,10 +5,10 @@
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #sentence-pairs-code-2
 from __future__ import annotations
 
-import random
 from itertools import product
 
 from ..config import check_probabilities
+from .held_out import hold_out
 
 # %% auto #0
 __all__ = ['SUBJECTS', 'HAVE', 'PARTICIPLES', 'NOUNS', 'FEMININE', 'NEUTER', 'ADVERBS', 'RUNNING_PAIR', 'article',
@@ -48,7 +48,8 @@ NOUNS = {
     'goat': 'Ziege',
     'rabbit': 'Kaninchen',
 }
-FEMININE, NEUTER = {'cat', 'mouse', 'cow', 'goat'}, {'horse', 'sheep', 'rabbit'}
+FEMININE = {'cat', 'mouse', 'cow', 'goat'}
+NEUTER = {'horse', 'sheep', 'rabbit'}
 ADVERBS = {'': '', 'not': 'nicht', 'today': 'heute', 'again': 'wieder'}
 
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #translate-words
@@ -73,25 +74,27 @@ def sentence_pair(
 ) -> tuple[str, str]:  # an English sentence, a German one
     "One sentence in both languages, its words separated by blanks."
     have = 'has' if subject in ('he', 'she') else 'have'
-    english = [
-        subject,
-        have,
-        'not' * (adverb == 'not'),
-        participle,
-        'the' if definite else 'a',
-        noun,
-        adverb * (adverb in ('today', 'again')),
-    ]
+    english = [subject, have, participle, 'the' if definite else 'a', noun]
     german = [
         SUBJECTS[subject],
         HAVE[subject],
-        'heute' * (adverb == 'today'),
         article(noun, definite),
         NOUNS[noun],
-        ADVERBS[adverb] * (adverb in ('not', 'again')),
         PARTICIPLES[participle],
     ]
-    return ' '.join(filter(None, english)), ' '.join(filter(None, german))
+
+    # each adverb has its own place
+    german_adverb = ADVERBS[adverb]
+    if adverb == 'not':
+        english.insert(2, adverb)  # after have
+        german.insert(-1, german_adverb)  # after the object
+    elif adverb == 'today':
+        english.append(adverb)
+        german.insert(2, german_adverb)  # before the object
+    elif adverb == 'again':
+        english.append(adverb)
+        german.insert(-1, german_adverb)
+    return ' '.join(english), ' '.join(german)
 
 # %% ../../nbs/33_datasets.sentence_pairs.ipynb #sentence-pairs-of
 RUNNING_PAIR = 'I have seen the cat', 'ich habe die Katze gesehen'
@@ -99,17 +102,17 @@ RUNNING_PAIR = 'I have seen the cat', 'ich habe die Katze gesehen'
 
 def sentence_pairs(
     held_out: float = 0.1,  # share that is not for training, a probability
+    *,
     seed: int = 0,  # of the choice and of the order
 ) -> tuple[list, list]:  # for training; held out
     """Every sentence once, in one list or the other; `RUNNING_PAIR` is the first that is
     held out."""
     check_probabilities(held_out=held_out)
-    pairs = [
-        sentence_pair(*chosen)
-        for chosen in product(SUBJECTS, PARTICIPLES, NOUNS, (True, False), ADVERBS)
-    ]
+    combinations = product(SUBJECTS, PARTICIPLES, NOUNS, (True, False), ADVERBS)
+    pairs = [sentence_pair(*chosen) for chosen in combinations]
+    n_held_out = max(1, round(held_out * len(pairs)))
+
+    # the running one is always held out, and comes first
     pairs.remove(RUNNING_PAIR)
-    random.Random(seed).shuffle(pairs)
-    n_held_out = round(held_out * (len(pairs) + 1))
-    n_held_out = max(1, n_held_out) - 1  # the running one comes first
-    return pairs[n_held_out:], [RUNNING_PAIR, *pairs[:n_held_out]]
+    train, others = hold_out(pairs, n_held_out - 1, seed=seed)
+    return train, [RUNNING_PAIR, *others]

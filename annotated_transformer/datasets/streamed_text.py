@@ -15,15 +15,21 @@ from itertools import islice
 from mmap import ACCESS_READ, mmap
 
 from ..config import argument_error, check_choice
+from annotated_transformer.datasets.corpora import (
+    CLEANING_OPTIONS,
+    COLUMN_OPTIONS,
+    check_order,
+    corpus_paths,
+    select_options,
+)
+from .held_out import known_texts, shares_text
 from annotated_transformer.datasets.parallel_text import (
     ParallelText,
-    check_order,
     clean_pairs,
     clean_text,
-    corpus_paths,
-    fold_text,
     read_pairs,
 )
+from ..tokenizers.base import Tokenizer
 
 # %% auto #0
 __all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
@@ -42,8 +48,10 @@ class StreamedPairs:
 
     def __iter__(self) -> Iterator:  # of (source text, target text)
         n_read = 0
-        for n_read, pair in enumerate(self.read(), 1):
+        for pair in self.read():
+            n_read += 1
             yield pair
+
         if n_read != self.n_pairs:
             raise ValueError(
                 f'the corpus has changed: {self.n_pairs:,} pairs were read '
@@ -54,7 +62,7 @@ class StreamedPairs:
         self,
         change: Callable,  # pair -> pair
     ) -> StreamedPairs:  # as many
-        "Each pair changed when it is read."
+        "Change each pair when it is read."
         return StreamedPairs(partial(map, change, self), self.n_pairs)
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #held-out-part
@@ -64,12 +72,14 @@ def read_held_out(
     data_dir=None,  # where relative names begin; None: the current folder
     **columns,  # of `read_tsv`
 ) -> list:  # of (source text, target text), a pair for each line
-    "A part that others have chosen. Raises `ValueError` where a text is missing."
-    paths = corpus_paths(corpus, data_dir, name)
-    pairs = [tuple(map(clean_text, pair)) for pair in read_pairs(paths, **columns)]
-    for number, pair in enumerate(pairs, 1):
+    "Read a part that others have chosen. Raises `ValueError` where a text is missing."
+    paths = corpus_paths(corpus, data_dir, name=name)
+    pairs = []
+    for number, (source, target) in enumerate(read_pairs(paths, **columns), 1):
+        pair = clean_text(source), clean_text(target)
         if not all(pair):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
+        pairs.append(pair)
     if not pairs:
         raise argument_error(name, corpus, 'at least one pair')
     return pairs
@@ -79,7 +89,8 @@ def file_marks(
     paths: list,  # of files
 ) -> list:  # of (bytes, nanoseconds)
     "Size of each file, and when it was written last."
-    return [(stat.st_size, stat.st_mtime_ns) for stat in (path.stat() for path in paths)]
+    stats = [path.stat() for path in paths]
+    return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
 
 def unchanged_pairs(
@@ -87,7 +98,7 @@ def unchanged_pairs(
     marks: list,  # from `file_marks`, when they were read first
     **columns,  # of `read_tsv`
 ) -> Iterator:  # of (source text, target text)
-    "Pairs of files that are as they were. Raises `ValueError` where they are not."
+    "Read pairs of files that are as they were. Raises `ValueError` where they are not."
     if file_marks(paths) != marks:
         names = ', '.join(path.name for path in paths)
         raise ValueError(
@@ -98,68 +109,61 @@ def unchanged_pairs(
 
 def training_pairs(
     read: Callable,  # () -> pairs of texts
-    known: tuple,  # two sets of folded texts: sources and targets held out
+    known: tuple,  # from `known_texts` of all held-out pairs
     options: dict,  # of `clean_pairs`
     report: dict | None = None,  # filled when all pairs are read
 ) -> Iterator:  # of (source text, target text)
-    "Cleaned pairs, without those that share a text with a held-out pair."
+    "Clean pairs, without those that share a text with a held-out pair."
     n_known = 0
 
-    def unknown():
+    def unknown_pairs():
         nonlocal n_known
         for pair in read():
-            if any(fold_text(text) in texts for text, texts in zip(pair, known)):
+            if shares_text(pair, known):
                 n_known += 1
             else:
                 yield pair
 
-    kept, cleaned = clean_pairs(unknown(), **options)
+    kept, cleaned = clean_pairs(unknown_pairs(), **options)
     yield from kept
-    if report is None:
-        return
-    report.update(
-        cleaned,
-        read=cleaned['read'] + n_known,
-        dropped={**cleaned['dropped'], 'also held out': n_known},
-    )
+    if report is not None:
+        report.update(cleaned)
+        report['read'] += n_known
+        report['dropped'] = {**cleaned['dropped'], 'also held out': n_known}
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #open-divided-text
-DIVIDED_OPTIONS = [
-    'max_length',
-    'max_ratio',
-    'deduplicate',
-    'source_column',
-    'target_column',
-]
+DIVIDED_OPTIONS = [*CLEANING_OPTIONS, *COLUMN_OPTIONS]
 
 
 def open_divided_text(
     train: str,  # 'pairs.tsv' or 'a.en,a.de'; may be larger than the memory
     validation: str,  # likewise, kept in memory
     test: str,  # likewise, kept in memory
+    *,
     data_dir=None,  # where relative names begin; None: the current folder
     source: str = 'en',  # language, of the first file or column
     target: str = 'de',  # language
     **options,  # some of `DIVIDED_OPTIONS`; None: the default
 ) -> ParallelText:  # whose training part is `StreamedPairs`
-    "A corpus that comes in three parts, without the training pairs that would leak."
+    "Open a corpus in three parts, without the training pairs that would leak."
     for option in options:
         check_choice('option', option, DIVIDED_OPTIONS)
     options = {option: given for option, given in options.items() if given is not None}
-    columns = {name: options.pop(name) for name in DIVIDED_OPTIONS[3:] if name in options}
-    parts = {
-        name: read_held_out(name, corpus, data_dir, **columns)
-        for name, corpus in (('validation', validation), ('test', test))
-    }
-    known = tuple(
-        {fold_text(pair[side]) for part in parts.values() for pair in part}
-        for side in (0, 1)
-    )
+    columns = select_options(options, COLUMN_OPTIONS)
+    limits = select_options(options, CLEANING_OPTIONS)
+
+    # the published parts stay as they are
+    validation_pairs = read_held_out('validation', validation, data_dir, **columns)
+    test_pairs = read_held_out('test', test, data_dir, **columns)
+    known = known_texts(validation_pairs + test_pairs)
+
+    # the training part is read again in every pass; the first one counts its pairs
     paths = corpus_paths(train, data_dir)
-    check_order(paths, source, target)
+    check_order(paths, source=source, target=target)
     read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
-    cleaned, report = partial(training_pairs, read, known, options), {}
-    n_pairs = sum(1 for _ in cleaned(report))
+    read_cleaned = partial(training_pairs, read, known, limits)
+    report = {}
+    n_pairs = sum(1 for _ in read_cleaned(report))
     if not n_pairs:
         raise argument_error(
             'corpus',
@@ -167,8 +171,9 @@ def open_divided_text(
             'pairs to learn from',
         )
     return ParallelText(
-        StreamedPairs(cleaned, n_pairs),
-        **parts,
+        StreamedPairs(read_cleaned, n_pairs),
+        validation=validation_pairs,
+        test=test_pairs,
         source=source,
         target=target,
         report=report,
@@ -196,25 +201,29 @@ class MappedPairs:
     @classmethod
     def encode(
         cls,
-        tokenizer,  # with `encode_pairs`
+        tokenizer: Tokenizer,  # of the model
         pairs: Iterable,  # of (source text, target text), read once
         at_once: int = 2_000,  # pairs that are in memory together
     ) -> MappedPairs:
-        "Texts as ids, some thousand at a time."
+        "Encode texts, some thousand at a time."
 
-        def encoded(pairs):
-            while some := [*islice(pairs, at_once)]:
+        def encoded_pairs():
+            remaining = iter(pairs)
+            while True:
+                some = list(islice(remaining, at_once))
+                if not some:
+                    return
                 yield from tokenizer.encode_pairs(some)
 
-        return cls(encoded(iter(pairs)))
+        return cls(encoded_pairs())
 
     def __len__(self) -> int:
         return len(self.ends) // 2
 
     def __getitem__(self, index) -> tuple | list:  # (source ids, target ids), or several
         i = range(len(self))[index]  # counted from the end, too; or an IndexError
-        if isinstance(i, range):
-            return [self[j] for j in i]  # of a slice
+        if isinstance(i, range):  # of a slice
+            return [self[j] for j in i]
         start, middle, end = self.ends[2 * i : 2 * i + 3]
         return self.ids[start:middle].tolist(), self.ids[middle:end].tolist()
 
@@ -227,11 +236,14 @@ class MappedPairs:
 def corpus_digest(
     text: ParallelText,  # of which no part need be in memory
 ) -> str:  # 32 hexadecimal digits
-    "A hash of all pairs in their order, by which a run knows its corpus again."
-    digest = blake2b(digest_size=16)  # of the three lists, as `repr` would write them
+    "Hash all pairs in their order. By this a run knows its corpus again."
+    digest = blake2b(digest_size=16)
+
+    # what is hashed is the `repr` of the three lists, without making it
     for before, part in ('([', text.train), ('], [', text.validation), ('], [', text.test):
         digest.update(before.encode())
         for i, pair in enumerate(part):
-            digest.update(f'{", " * (i > 0)}{pair}'.encode())
+            separator = ', ' if i > 0 else ''
+            digest.update(f'{separator}{pair}'.encode())
     digest.update(b'])')
     return digest.hexdigest()

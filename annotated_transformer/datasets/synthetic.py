@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from zlib import crc32
 
 from ..config import argument_error, check_choice, check_sizes
 from ..data import FIRST_SYMBOL
+from .held_out import is_held_out
 
 # %% auto #0
-__all__ = ['TASKS', 'is_held_out', 'synthetic_pairs']
+__all__ = ['TASKS', 'reverse', 'synthetic_pairs']
 
 # %% ../../nbs/30_datasets.synthetic.ipynb #three-tasks-code
+def reverse(
+    ids: list,  # any
+) -> list:
+    "The same ids from the last to the first."
+    return ids[::-1]
+
+
 TASKS: dict[str, Callable[[list], list]] = {
     'copy': list,
-    'reverse': lambda ids: ids[::-1],
+    'reverse': reverse,
     'sort': sorted,
 }
-
-# %% ../../nbs/30_datasets.synthetic.ipynb #is-held-out
-def is_held_out(
-    ids: list,  # a source sequence
-) -> bool:
-    "Whether a sequence is for testing only: one in ten, decided by its content alone."
-    return crc32(repr([int(i) for i in ids]).encode()) % 10 == 0
 
 # %% ../../nbs/30_datasets.synthetic.ipynb #synthetic-pairs
 def synthetic_pairs(
@@ -35,6 +35,7 @@ def synthetic_pairs(
     n_symbols: int = 10,  # size of the alphabet
     min_len: int = 5,  # symbols in the shortest sequence
     max_len: int = 12,  # symbols in the longest sequence
+    *,
     seed: int = 0,  # of the random numbers
     held_out: bool = False,  # sequences for testing instead of training
 ) -> Iterator[tuple[list, list]]:  # (source ids, target ids), without end
@@ -44,16 +45,18 @@ def synthetic_pairs(
     check_sizes(n_symbols=n_symbols, min_len=min_len, max_len=max_len)
     if min_len > max_len:
         raise argument_error('min_len', min_len, f'at most max_len = {max_len}')
-    numbers, symbols = random.Random(seed), range(FIRST_SYMBOL, FIRST_SYMBOL + n_symbols)
-    unlucky = 0
-    # by chance this happens with probability 0.9**10000
-    while unlucky < 10_000:
+
+    answer = TASKS[task]
+    numbers = random.Random(seed)
+    symbols = range(FIRST_SYMBOL, FIRST_SYMBOL + n_symbols)
+    n_passed = 0  # sequences in a row that belong to the other side
+    while n_passed < 10_000:  # by chance that many have probability 0.9**10000
         ids = numbers.choices(symbols, k=numbers.randint(min_len, max_len))
-        unlucky = 0 if is_held_out(ids) == held_out else unlucky + 1
-        if not unlucky:
-            yield ids, TASKS[task](ids)
-    raise argument_error(
-        'n_symbols',
-        n_symbols,
-        f'enough for sequences that are {"" if held_out else "not "}held out',
-    )
+        if is_held_out(ids) == held_out:
+            n_passed = 0
+            yield ids, answer(ids)
+        else:
+            n_passed += 1
+
+    side = 'held out' if held_out else 'not held out'
+    raise argument_error('n_symbols', n_symbols, f'enough for sequences that are {side}')

@@ -27,12 +27,8 @@ from annotated_transformer.data import (
     check_pairs,
     pad_sequences,
 )
-from annotated_transformer.datasets.images import (
-    ImageDataset,
-    digits,
-    random_affine,
-    stratified_split,
-)
+from ..datasets.held_out import stratified_split
+from ..datasets.images import ImageDataset, digits, random_affine
 from ..decoding import Hypotheses, greedy_decode
 from annotated_transformer.experiments.runs import (
     ExperimentConfig,

@@ -84,7 +84,12 @@ class CopyTaskConfig(ExperimentConfig):
         self, held_out: bool = False
     ):  # an endless iterator of (source ids, target ids)
         return synthetic_pairs(
-            self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out
+            self.task,
+            self.n_symbols,
+            self.min_len,
+            self.max_len,
+            seed=self.seed,
+            held_out=held_out,
         )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #held-out-pairs

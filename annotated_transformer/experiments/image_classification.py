@@ -21,13 +21,13 @@ from annotated_transformer.config import (
     check_probabilities,
     check_sizes,
 )
+from ..datasets.held_out import stratified_split
 from annotated_transformer.datasets.images import (
     ImageDataset,
     digits,
     image_batches,
     image_folder,
     random_affine,
-    stratified_split,
 )
 from annotated_transformer.experiments.runs import (
     ExperimentConfig,
@@ -191,7 +191,11 @@ def run_image_classification(
     measure = partial(accuracies, data=data, parts=parts)
     sizes = dict(shift=config.shift, degrees=config.degrees, scale=config.scale)
     batches = image_batches(
-        data, train_idx, config.batch_size, config.seed, partial(random_affine, **sizes)
+        data,
+        train_idx,
+        config.batch_size,
+        seed=config.seed,
+        augment=partial(random_affine, **sizes),
     )
     history = train(
         model,

@@ -23,13 +23,13 @@ from annotated_transformer.config import (
 )
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer,
     deduplicate,
     load_python_reference,
     random_windows,
     sliding_windows,
     split_text,
 )
+from ..tokenizers.characters import CharTokenizer
 from ..decoding import greedy_decode
 from annotated_transformer.experiments.runs import (
     ExperimentConfig,

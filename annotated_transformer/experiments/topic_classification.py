@@ -15,13 +15,12 @@ from ..checkpoint import Checkpoints
 from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
 from annotated_transformer.datasets.python_reference import (
-    SPECIAL,
     Corpus,
-    WordTokenizer,
     labelled_batch,
     read_corpus,
     shuffled_batches,
 )
+from ..tokenizers.words import BERT_SPECIAL_TOKENS, BertWordTokenizer
 from annotated_transformer.experiments.runs import (
     ExperimentConfig,
     ExperimentResult,
@@ -70,7 +69,7 @@ class BagOfWords(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # not used
     ) -> Tensor:  # B C
-        real = (ids >= len(SPECIAL))[..., None]  # B L 1
+        real = (ids >= len(BERT_SPECIAL_TOKENS))[..., None]  # B L 1
         summed = (self.weight[ids] * real).sum(1)
         return summed / real.sum(1).clamp(min=1).sqrt() + self.bias
 
@@ -96,12 +95,12 @@ def train_classifier(
 # %% ../../nbs/54_experiments.topic_classification.ipynb #masked-batch
 def masked_batch(
     passages: list,  # of (sentence, its neighbour or None)
-    tokenizer: WordTokenizer,  # that of the model
+    tokenizer: BertWordTokenizer,  # that of the model
     config: BERTConfig,  # special tokens
     generator: torch.Generator,  # of what is hidden
 ) -> LabelledBatch:  # targets B L
     "Passages with some words hidden."
-    ids, segments = tokenizer.encode_pairs(passages, config.pad_id)
+    ids, segments = tokenizer.encode_passages(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
     return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
 
@@ -226,7 +225,9 @@ def run_topic_classification(
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
-    corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
+    corpus = read_corpus(
+        config.n_topics, config.n_heldout, config.n_labelled, seed=config.seed
+    )
 
     def part(name):
         return checkpoints and checkpoints.part(name)
@@ -268,7 +269,7 @@ def plot(
     index: int = 0,  # of the example
 ) -> dict:  # name of a picture -> picture
     "Where each head of the last layer looks in one sentence; [CLS] is the first row."
-    ids, _ = result.tokenizer.encode_pair(result.examples[index][0], None)
-    maps = trace_self_attention(result.model, ids, result.tokenizer.decode(ids))
+    ids, _ = result.tokenizer.encode_passage(result.examples[index][0], None)
+    maps = trace_self_attention(result.model, ids, result.tokenizer.words(ids))
     (part,) = maps.weights
     return {'attention': plot_attention(maps, part, [result.model.config.n_layers - 1])}

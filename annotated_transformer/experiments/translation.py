@@ -27,17 +27,15 @@ from annotated_transformer.config import (
     check_sizes,
 )
 from ..data import Batch, batch_by_tokens, pair_length
-from annotated_transformer.datasets.parallel_text import (
-    ParallelText,
-    clean_text,
-    open_parallel_text,
-)
+from ..datasets.corpora import open_parallel_text
+from ..datasets.parallel_text import ParallelText, clean_text
 from annotated_transformer.datasets.streamed_text import (
     MappedPairs,
     corpus_digest,
     open_divided_text,
 )
-from ..tokenizers.bpe import SampledPairs, Tokenizer, checked_texts
+from ..tokenizers.base import Tokenizer, checked_texts
+from ..tokenizers.bpe import BPETokenizer, SampledPairs
 from ..decoding import generate_ids
 from annotated_transformer.experiments.runs import (
     ExperimentResult,
@@ -103,7 +101,7 @@ class Translator:
         device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     ) -> Translator:
         "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
-        tokenizer = Tokenizer.load(folder)
+        tokenizer = BPETokenizer.load(folder)
         model = load_model(folder, Transformer, pick_device(device))
         if model.config.vocab_size != len(tokenizer):
             raise argument_error(
@@ -320,7 +318,7 @@ def encode_parts(
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_text(config)
     clean = text.map(lambda pair: tuple(map(clean_text, pair)))  # as a translator reads it
-    tokenizer = Tokenizer.learn(
+    tokenizer = BPETokenizer.learn(
         (side for pair in clean.train for side in pair),
         config.vocab_size,
         lowercase=config.lowercase,

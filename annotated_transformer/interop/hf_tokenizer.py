@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..checkpoint import load_model
-from ..config import argument_error
-from ..tokenizers.bpe import check_text, checked_ids, checked_texts
+from ..config import SpecialTokens, argument_error
+from ..tokenizers.base import check_text, checked_ids, checked_texts
 from ..experiments.translation import Translator
 from annotated_transformer.utils.atomic_folders import (
     MANIFEST,
@@ -66,6 +66,14 @@ class HuggingFaceTokenizer:
         except Exception as error:  # they raise whatever they stumble over
             raise ValueError(f'{folder} holds no readable tokenizer: {error}') from error
         return cls(theirs)
+
+    @property
+    def special(self) -> SpecialTokens:  # their ids; None where they have none
+        return SpecialTokens(
+            pad_id=self.theirs.pad_token_id,
+            bos_id=self.theirs.bos_token_id,
+            eos_id=self.theirs.eos_token_id,
+        )
 
     def __len__(self) -> int:
         return len(self.theirs)  # V, with special and added tokens

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..config import argument_error, check_sizes
 from ..data import PAD
-from ..datasets.python_reference import CLS_ID, MASK_ID, SEP_ID, UNK_ID
+from ..tokenizers.words import CLS_ID, MASK_ID, SEP_ID, UNK_ID
 from ..dropout import Dropout
 from ..embeddings import LMHead, TokenEmbedding
 from ..layers import ACTIVATIONS, LayerNorm

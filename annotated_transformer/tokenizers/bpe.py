@@ -9,7 +9,6 @@ import json
 import random
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import index
 from pathlib import Path
 
 from annotated_transformer.config import (
@@ -22,6 +21,7 @@ from annotated_transformer.config import (
     import_extra,
     printable,
 )
+from .base import check_text, checked_ids, checked_texts
 from annotated_transformer.utils.atomic_folders import (
     MANIFEST,
     read_folder,
@@ -31,22 +31,24 @@ from annotated_transformer.utils.atomic_folders import (
 
 # %% auto #0
 __all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD', 'byte_letters',
-           'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'Tokenizer', 'check_text', 'checked_texts',
-           'checked_ids', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
-           'read_tokenizer_file', 'end_words_with_blank', 'drop_merges', 'SampledPairs']
+           'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'BPETokenizer', 'readable', 'check_vocabulary',
+           'check_setting', 'read_cutting', 'parse_tokenizer', 'read_tokenizer_file', 'end_words_with_blank',
+           'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #byte-letters-code
 def byte_letters() -> dict:  # letter -> byte, 256 of them
-    "The visible characters that stand for bytes in tokens. Source: Radford et al. 2019."
+    "Visible characters that stand for bytes in tokens. Source: Radford et al. 2019."
     visible = [
         *range(ord('!'), ord('~') + 1),
         *range(ord('¡'), ord('¬') + 1),
         *range(ord('®'), ord('ÿ') + 1),
     ]
     others = [byte for byte in range(256) if byte not in visible]
-    return {chr(byte): byte for byte in visible} | {
-        chr(256 + i): byte for i, byte in enumerate(others)
-    }
+
+    byte_of = {chr(byte): byte for byte in visible}
+    for i, byte in enumerate(others):
+        byte_of[chr(256 + i)] = byte
+    return byte_of
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #learn-byte-pairs
 SPECIAL_TOKENS = '<pad>', '<bos>', '<eos>', '<unk>'  # their ids are 0, 1, 2, 3
@@ -63,11 +65,12 @@ def byte_level(
     lowercase: bool = False,  # everything in lower case
     whitespace_as_suffix: bool = False,  # see `end_words_with_blank`
 ):  # `tokenizers.Tokenizer`
-    "A tokenizer of bytes that changes nothing else. Source: Radford et al. 2019."
+    "Make a tokenizer of bytes that changes nothing else. Source: Radford et al. 2019."
     library = require_tokenizers()
     tokenizer = library.Tokenizer(model)
     if lowercase:
         tokenizer.normalizer = library.normalizers.Lowercase()
+
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
     if whitespace_as_suffix:
@@ -81,12 +84,12 @@ def learn_byte_pairs(
     min_frequency: int = 2,  # occurrences of a pair that is joined
     **options,  # of `byte_level`
 ):  # `tokenizers.Tokenizer`
-    "Byte-pair encoding of texts. Source: Sennrich et al. 2016."
+    "Learn byte-pair encoding from texts. Source: Sennrich et al. 2016."
     library = require_tokenizers()
     tokenizer = byte_level(library.models.BPE(), **options)
     trainer = library.trainers.BpeTrainer(
         vocab_size=vocab_size,
-        min_frequency=min(min_frequency, 2**62),
+        min_frequency=min(min_frequency, 2**62),  # the library's is a 64-bit number
         show_progress=False,
         special_tokens=[*SPECIAL_TOKENS],
         initial_alphabet=[*byte_letters()],
@@ -95,7 +98,7 @@ def learn_byte_pairs(
     return tokenizer
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #tokenizer
-class Tokenizer:
+class BPETokenizer:
     "Text as ids of byte pairs, learnt by the `tokenizers` library."
 
     special = SpecialTokens()  # ids of padding, begin and end: 0, 1, 2
@@ -118,13 +121,13 @@ class Tokenizer:
         texts: Iterable,  # of str, read once, never all in memory
         vocab_size: int = 10_000,  # V at the most; less where pairs run out
         min_frequency: int = 2,  # occurrences of a pair that is joined
+        *,
         lowercase: bool = False,  # everything in lower case, for ever
         whitespace_as_suffix: bool = False,  # a blank ends each word, and begins none
-    ) -> Tokenizer:
-        "Byte-pair encoding learnt from texts; the same texts give the same tokenizer."
+    ) -> BPETokenizer:
+        "Learn byte-pair encoding from texts; the same texts give the same tokenizer."
         check_sizes(vocab_size=vocab_size, min_frequency=min_frequency)
-        options = dict(lowercase=lowercase, whitespace_as_suffix=whitespace_as_suffix)
-        check_flags(**options)
+        check_flags(lowercase=lowercase, whitespace_as_suffix=whitespace_as_suffix)
         if vocab_size < SMALLEST:
             raise argument_error(
                 'vocab_size',
@@ -132,25 +135,32 @@ class Tokenizer:
                 f'at least {SMALLEST}: the special tokens and 256 bytes',
             )
         check_memory(100 * vocab_size, 'a vocabulary of this size', vocab_size=vocab_size)
+
         texts = checked_texts(texts)
-        if (first := next(texts, None)) is None:
+        first = next(texts, None)
+        if first is None:
             raise argument_error('texts', 'none', 'at least one text')
-        return cls(
-            learn_byte_pairs(chain([first], texts), vocab_size, min_frequency, **options)
+        learnt = learn_byte_pairs(
+            chain([first], texts),
+            vocab_size,
+            min_frequency,
+            lowercase=lowercase,
+            whitespace_as_suffix=whitespace_as_suffix,
         )
+        return cls(learnt)
 
     def __len__(self) -> int:
         return self.tokenizer.get_vocab_size()  # V, with special ones
 
     def __eq__(self, other) -> bool:
-        if not isinstance(other, Tokenizer):
+        if not isinstance(other, BPETokenizer):
             return NotImplemented
         return self.tokenizer.to_str() == other.tokenizer.to_str()
 
     __hash__ = None
 
     def __reduce__(self):
-        return type(self), (self.tokenizer,)  # pickled, made anew
+        return type(self), (self.tokenizer,)  # pickled without `ids`, which are made anew
 
     def encode(
         self,
@@ -164,7 +174,7 @@ class Tokenizer:
         self,
         text: str,  # any
     ) -> list:  # of str, in letters of bytes
-        "Where a text is cut before merges are applied: mostly words."
+        "Cut a text where merges may not join: mostly into words."
         check_text('text', text)
         if self.tokenizer.normalizer:
             text = self.tokenizer.normalizer.normalize_str(text)
@@ -172,42 +182,46 @@ class Tokenizer:
 
     def encode_all(
         self,
-        texts: list,  # of str
+        texts: Iterable,  # of str
     ) -> list:  # of lists of ids
         "The ids of many texts; the library encodes some thousand at once."
-        texts, found = checked_texts(texts), []
-        while some := [*islice(texts, 4096)]:  # it keeps more of each than ids
+        texts = checked_texts(texts)
+        found = []
+        while True:
+            some = list(islice(texts, 4096))  # the library keeps more of each than ids
+            if not some:
+                return found
             for one in self.tokenizer.encode_batch_fast(some, add_special_tokens=False):
                 found.append([self.ids[i] for i in one.ids])
-        return found
 
     def encode_pairs(
         self,
         pairs: Iterable,  # of (source text, target text)
     ) -> list:  # of (source ids, target ids)
         "The ids of both sides, as batches are made from."
-        pairs = [*pairs]
+        pairs = list(pairs)
         for pair in pairs:
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise argument_error('pairs', pair, 'two texts in each')
-        sides = (self.encode_all([pair[side] for pair in pairs]) for side in (0, 1))
-        return [*zip(*sides)]
+        sources = self.encode_all(source for source, _ in pairs)
+        targets = self.encode_all(target for _, target in pairs)
+        return list(zip(sources, targets))
 
     def decode(
         self,
         ids,  # list of int, or a tensor with one axis
     ) -> str:  # special tokens left out, half characters as U+FFFD
         "The text of ids, such as a model writes."
-        return self.tokenizer.decode(checked_ids(ids, len(self)), skip_special_tokens=True)
+        ids = checked_ids(ids, len(self))
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
 
     def words(
         self,
         ids,  # list of int, or a tensor with one axis
     ) -> list:  # of texts, as labels of an axis
         "A readable label for each id; not to be put together again."
-        return [
-            readable(self.tokenizer.id_to_token(i)) for i in checked_ids(ids, len(self))
-        ]
+        ids = checked_ids(ids, len(self))
+        return [readable(self.tokenizer.id_to_token(i)) for i in ids]
 
     def save(
         self,
@@ -223,7 +237,7 @@ class Tokenizer:
     def load(
         cls,
         folder,  # with a `tokenizer.json`
-    ) -> Tokenizer:
+    ) -> BPETokenizer:
         """Read `tokenizer.json`. Raises `FileNotFoundError` or `ValueError` that names what
         is missing or wrong."""
         require_tokenizers()
@@ -242,50 +256,6 @@ JOINER = '\u2060'  # Unicode's word joiner, which has no width
 LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
 
 
-def check_text(
-    name: str,  # argument
-    text: str,  # any, of characters that exist
-):
-    "Refuse what is no text, or has half of a character in it."
-    if not isinstance(text, str):
-        raise argument_error(name, text, 'a text, of type str')
-    try:
-        text.encode('utf-8')
-    except UnicodeEncodeError as error:
-        raise argument_error(
-            name,
-            text[max(0, error.start - 20) : error.end],
-            'a text without lone surrogates, which are no characters '
-            f'(here at {error.start})',
-        ) from None
-
-
-def checked_texts(
-    texts: Iterable,  # of str
-) -> Iterator[str]:  # the same
-    "Texts that come one by one, each checked."
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, '__iter__'):
-        raise argument_error('texts', texts, 'a list of texts, or any iterable')
-    for i, text in enumerate(texts):
-        check_text(f'text {i}', text)
-        yield text
-
-
-def checked_ids(
-    ids,  # list of int, or a tensor with one axis
-    vocab_size: int,  # V
-) -> list:  # of int
-    "Ids that are in the vocabulary, as plain numbers."
-    try:
-        ids = [index(i) for i in ids]
-    except TypeError:
-        raise argument_error('ids', ids, 'a list of ids') from None
-    wrong = [i for i in ids if not 0 <= i < vocab_size]
-    if wrong:
-        raise argument_error('ids', wrong[0], f'ids from 0 to {vocab_size - 1}')
-    return ids
-
-
 def readable(
     token: str,  # in the letters of bytes, or a special token
 ) -> str:  # '▁' for a blank, '\\xc3' for a byte of one, '‿' for a joiner
@@ -301,24 +271,28 @@ def check_vocabulary(
     merges: list,  # of pairs of tokens, in the order in which they apply
 ):
     "Refuse missing special tokens or bytes, ids with gaps, and merges of other tokens."
-    ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
-    if [*ids.values()] != [0, 1, 2, 3]:
-        raise argument_error('special tokens', ids, 'the ids 0, 1, 2 and 3')
-    if missing := sorted(BYTES.keys() - vocabulary.keys()):
+    special_ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
+    if list(special_ids.values()) != [0, 1, 2, 3]:
+        raise argument_error('special tokens', special_ids, 'the ids 0, 1, 2 and 3')
+
+    missing = BYTES.keys() - vocabulary.keys()
+    if missing:
         raise argument_error(
-            'vocabulary', f'none for {missing[0]!r}', 'a token for each of the 256 bytes'
+            'vocabulary', f'none for {min(missing)!r}', 'a token for each of the 256 bytes'
         )
-    if {*map(type, vocabulary.values())} != {int} or sorted(vocabulary.values()) != [
-        *range(len(vocabulary))
-    ]:
+
+    ids = list(vocabulary.values())
+    whole = all(type(i) is int for i in ids)
+    if not whole or sorted(ids) != list(range(len(ids))):
         raise argument_error(
-            'ids', f'others for {len(vocabulary)} tokens', 'whole numbers from 0, each once'
+            'ids', f'others for {len(ids)} tokens', 'whole numbers from 0, each once'
         )
+
     for token in vocabulary:
-        if not token or not {*token} <= BYTES.keys():
+        if not token or not BYTES.keys() >= set(token):
             raise argument_error('vocabulary', token, 'tokens in the letters of bytes')
     for pair in merges:
-        if len(pair) != 2 or not {*pair, ''.join(pair)} <= vocabulary.keys():
+        if len(pair) != 2 or not vocabulary.keys() >= {*pair, ''.join(pair)}:
             raise argument_error('merges', pair, 'two tokens that together are one')
 
 
@@ -335,28 +309,42 @@ def check_setting(
 def read_cutting(
     parts: dict,  # of a `tokenizer.json`
 ) -> dict:  # options of `byte_level`
-    "How texts are cut into words. Raises `ValueError` for a way that is not ours."
-    split, normalizer, lower = parts['pre_tokenizer'], parts['normalizer'], 'Lowercase'
-    if split and split['type'] == 'Sequence':
-        options = dict(lowercase=lower in str(normalizer), whitespace_as_suffix=True)
-        ours = byte_level(require_tokenizers().models.BPE(), **options)
+    "Read how texts are cut into words. Raises `ValueError` for a way that is not ours."
+    normalizer = parts['normalizer']
+    cutting = parts['pre_tokenizer']
+    decoder = parts['decoder']
+
+    # blanks at the end of words: everything must be as we would write it
+    if cutting and cutting['type'] == 'Sequence':
+        lowercase = 'Lowercase' in str(normalizer)
+        ours = byte_level(
+            require_tokenizers().models.BPE(),
+            lowercase=lowercase,
+            whitespace_as_suffix=True,
+        )
+        expected = json.loads(ours.to_str())
         for name in ('normalizer', 'pre_tokenizer', 'decoder'):
-            check_setting(name, parts[name], json.loads(ours.to_str())[name])
-        return options
-    check_setting('normalizer', normalizer, None, {'type': lower})
-    check_setting('pre_tokenizer', split and split['type'], 'ByteLevel')
-    check_setting('add_prefix_space', split['add_prefix_space'], False)
-    check_setting('use_regex', split.get('use_regex', True), True)
-    check_setting('decoder', parts['decoder'] and parts['decoder']['type'], 'ByteLevel')
+            check_setting(name, parts[name], expected[name])
+        return dict(lowercase=lowercase, whitespace_as_suffix=True)
+
+    # blanks at the beginning of words
+    check_setting('normalizer', normalizer, None, {'type': 'Lowercase'})
+    check_setting('pre_tokenizer', cutting and cutting['type'], 'ByteLevel')
+    check_setting('add_prefix_space', cutting['add_prefix_space'], False)
+    check_setting('use_regex', cutting.get('use_regex', True), True)
+    check_setting('decoder', decoder and decoder['type'], 'ByteLevel')
     return dict(lowercase=normalizer is not None)
 
 
 def parse_tokenizer(
     content: str,  # of a `tokenizer.json`
 ):  # `tokenizers.Tokenizer`
-    "Made anew from the tokens and merges alone, so that no setting of a file changes ids."
+    """Make a tokenizer anew from the tokens and merges alone, so that no setting of a file
+    changes ids."""
     parts = json.loads(content)
     model = parts['model']
+
+    # settings that would change ids
     check_setting('model', model.get('type'), 'BPE')
     for option in (
         'dropout',
@@ -367,15 +355,21 @@ def parse_tokenizer(
     ):
         check_setting(option, model.get(option) or None, None)
     options = read_cutting(parts)
-    special = [token['content'] for token in parts['added_tokens'] if token['special']]
+
+    # special tokens: ours, and no other added ones
     added = [token['content'] for token in parts['added_tokens']]
+    special = [token['content'] for token in parts['added_tokens'] if token['special']]
     check_setting('added tokens', added, special)
     check_setting('added tokens', special, [*SPECIAL_TOKENS])
-    merges = [
-        tuple(pair.split(' ') if isinstance(pair, str) else pair)
-        for pair in model['merges']
-    ]  # older files have both tokens in one text
+
+    # tokens and merges
+    merges = []
+    for pair in model['merges']:
+        if isinstance(pair, str):  # in older files
+            pair = pair.split(' ')
+        merges.append(tuple(pair))
     check_vocabulary(model['vocab'], merges)
+
     bpe = require_tokenizers().models.BPE(model['vocab'], merges)
     tokenizer = byte_level(bpe, **options)
     tokenizer.add_special_tokens(special)
@@ -386,7 +380,7 @@ def parse_tokenizer(
 def read_tokenizer_file(
     folder: Path,  # of a model, or of other programs
 ) -> str:  # content of `tokenizer.json`
-    "What the file holds, checked where the folder has a manifest that names it."
+    "Read the file, and check it where the folder has a manifest that names it."
     folder = wait_for_folder(folder)
 
     def read(folder):
@@ -408,29 +402,38 @@ def end_words_with_blank(
     """Let each word end with a blank, also before a comma, where a joiner says that the
     text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
     library = require_tokenizers()
-    replace, regex = library.normalizers.Replace, library.Regex
-    first = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
-    tokenizer.normalizer = library.normalizers.Sequence(
+    normalizers = library.normalizers
+    pre_tokenizers = library.pre_tokenizers
+    decoders = library.decoders
+    regex = library.Regex
+
+    # a blank and a joiner between a word and what is none
+    end_of_word = regex(rf'(?<=[{WORD}])(?=[^\s{WORD}]|\z)')
+    begin_of_word = regex(rf'(?<=[^\s{WORD}])(?=[{WORD}])')
+    steps = [
+        normalizers.Replace(JOINER, ''),
+        normalizers.Replace(end_of_word, ' ' + JOINER),
+        normalizers.Replace(begin_of_word, JOINER + ' '),
+    ]
+    if tokenizer.normalizer is not None:
+        steps.insert(0, tokenizer.normalizer)
+    tokenizer.normalizer = normalizers.Sequence(steps)
+
+    # cut behind the blank
+    pieces = regex(rf'[{WORD}]+ ?|[^\s{WORD}]+ ?|\s+')
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            *first,
-            replace(JOINER, ''),
-            replace(regex(rf'(?<=[{WORD}])(?=[^\s{WORD}]|\z)'), ' ' + JOINER),
-            replace(regex(rf'(?<=[^\s{WORD}])(?=[{WORD}])'), JOINER + ' '),
+            pre_tokenizers.Split(pieces, 'isolated'),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+
+    # take out each blank with a joiner beside it
+    tokenizer.decoder = decoders.Sequence(
         [
-            library.pre_tokenizers.Split(
-                regex(rf'[{WORD}]+ ?|[^\s{WORD}]+ ?|\s+'), 'isolated'
-            ),
-            library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = library.decoders.Sequence(
-        [
-            library.decoders.ByteLevel(),
-            library.decoders.Replace(' ' + JOINER, ''),
-            library.decoders.Replace(JOINER + ' ', ''),
+            decoders.ByteLevel(),
+            decoders.Replace(' ' + JOINER, ''),
+            decoders.Replace(JOINER + ' ', ''),
         ]
     )
 
@@ -441,17 +444,19 @@ def drop_merges(
     dropout: float,  # probability that a pair is passed over, each time
     rng,  # `random.Random`
 ) -> list:  # of tokens
-    "Byte-pair encoding with merges left out. Source: Provilkov et al. 2020, algorithm 1."
+    "Encode with merges left out at random. Source: Provilkov et al. 2020, algorithm 1."
     tokens = list(piece)
     while True:
-        kept = [
-            (ranks[pair], i)
-            for i, pair in enumerate(zip(tokens, tokens[1:]))
-            if pair in ranks and rng.random() >= dropout
-        ]
-        if not kept:
+        # neighbours that could be joined, and are not passed over this time
+        candidates = []
+        for i, pair in enumerate(zip(tokens, tokens[1:])):
+            if pair in ranks and rng.random() >= dropout:
+                candidates.append((ranks[pair], i))
+        if not candidates:
             return tokens
-        _, i = min(kept)  # learnt first, and of those the first in the word
+
+        # join the pair that was learnt first, at its first place in the word
+        _, i = min(candidates)
         tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #sampled-pairs
@@ -463,7 +468,7 @@ class SampledPairs:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,  # whose merges are passed over at times
+        tokenizer: BPETokenizer,  # whose merges are passed over at times
         pairs: Iterable,  # of (source text, target text)
         dropout: float = 0.1,  # probability that a merge is passed over
         seed: int = 0,  # of the cuts: the same seed, the same cuts in the same order
@@ -471,33 +476,42 @@ class SampledPairs:
     ):
         check_probabilities(dropout=dropout)
         check_sizes(max_len=max_len)
+        self.dropout = dropout
+        self.max_len = max_len
+        self.rng = random.Random(seed)
+
         library = tokenizer.tokenizer
         merges = json.loads(library.to_str())['model']['merges']
         self.ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
-        self.id_of, self.dropout, self.max_len = library.token_to_id, dropout, max_len
+        self.id_of = library.token_to_id
+
         self.pairs = [[tokenizer.pre_tokenize(text) for text in pair] for pair in pairs]
-        self.rng, self.cuts = random.Random(seed), {}
+        self.cuts = {}  # piece -> its cuts so far, each a list of ids
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def __iter__(self) -> Iterator:  # of (source ids, target ids)
-        for pair in self.pairs:
-            yield tuple(map(self.draw_text, pair))
+        for source, target in self.pairs:
+            yield self.draw_text(source), self.draw_text(target)
 
     def draw_text(self, pieces: list) -> list:  # of ids
+        "A text in a new cut, or in the usual one if the new one is too long."
         ids = [i for piece in pieces for i in self.draw(piece)]
-        if len(ids) <= self.max_len:
-            return ids
-        return [i for piece in pieces for i in self.cut(piece, 0.0)]
+        if len(ids) > self.max_len:
+            ids = [i for piece in pieces for i in self.cut(piece, 0.0)]
+        return ids
 
     def draw(self, piece: str) -> list:  # of ids
         "A new cut, or one of those that were new before."
         cuts = self.cuts.setdefault(piece, [])
         if len(cuts) == self.n_cuts:
             return self.rng.choice(cuts)
-        cuts.append(self.cut(piece, self.dropout))
-        return cuts[-1]
+        new = self.cut(piece, self.dropout)
+        cuts.append(new)
+        return new
 
     def cut(self, piece: str, dropout: float) -> list:  # of ids
-        return [*map(self.id_of, drop_merges(piece, self.ranks, dropout, self.rng))]
+        "The ids of a piece, with merges left out."
+        tokens = drop_merges(piece, self.ranks, dropout, self.rng)
+        return [self.id_of(token) for token in tokens]

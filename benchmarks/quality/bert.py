@@ -37,7 +37,9 @@ if __name__ == "__main__":
     results, runs = Results(f"bert_{options.device}", options), []
     for seed in map(int, options.seeds.split(",")):
         config = TopicClassificationConfig.preset(options.preset, seed=seed)
-        corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, seed)
+        corpus = read_corpus(
+            config.n_topics, config.n_heldout, config.n_labelled, seed=seed
+        )
         masked, history = pretrain(
             config, corpus, pick_device(options.device), progress=False
         )
@@ -47,7 +49,7 @@ if __name__ == "__main__":
             train_seconds=round(history.seconds, 1),
         )
         for n_labelled in map(int, options.labels.split(",")):
-            corpus = read_corpus(config.n_topics, config.n_heldout, n_labelled, seed)
+            corpus = read_corpus(config.n_topics, config.n_heldout, n_labelled, seed=seed)
             finetune_steps = max(config.finetune_steps, 12 * n_labelled // 16)
             again = config.replace(
                 n_labelled=n_labelled,

@@ -26,11 +26,11 @@ from support.machine import Results, arguments, rounded
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, LabelledBatch
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer,
     random_windows,
     sliding_windows,
     split_text,
 )
+from annotated_transformer.tokenizers.characters import CharTokenizer
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.models.gpt import GPT

@@ -20,13 +20,13 @@ from torch import nn
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer,
     deduplicate,
     load_python_reference,
     random_windows,
     sliding_windows,
     split_text,
 )
+from annotated_transformer.tokenizers.characters import CharTokenizer
 from annotated_transformer.experiments.language_model import LanguageModelConfig
 from annotated_transformer.experiments.runs import count_parameters
 from annotated_transformer.layers import FeedForward, LayerNorm

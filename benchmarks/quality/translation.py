@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments
 
-from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
     TranslationConfig,
@@ -53,7 +53,9 @@ def summary(result) -> dict:
         dict(source=examples[i][0], target=examples[i][1], prediction=predictions[i])
         for i in chosen
     ]
-    text = open_parallel_text(config.corpus, config.data_dir, config.source, config.target)
+    text = open_parallel_text(
+        config.corpus, config.data_dir, source=config.source, target=config.target
+    )
     known = {word for source, _ in text.train for word in words(source)}
     of_words = {True: "all words known", False: "a word that training never had"}
     search = dict(

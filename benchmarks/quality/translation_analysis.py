@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
 from annotated_transformer.data import batch_by_tokens, padding_fraction
-from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
 from annotated_transformer.experiments.translation import Translator
 from annotated_transformer.inspection.attention_maps import trace_attention
@@ -282,7 +282,9 @@ if __name__ == "__main__":
     )
     translator = Translator.load(options.model, options.device)
     told = json.loads((options.model / "metrics.json").read_text())["config"]
-    text = open_parallel_text("multi30k", options.data_dir, options.source, options.target)
+    text = open_parallel_text(
+        "multi30k", options.data_dir, source=options.source, target=options.target
+    )
     if options.lowercase:
         text = text.lowercased()
     sources, references = map(list, zip(*text.test))

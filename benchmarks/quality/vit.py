@@ -62,7 +62,9 @@ def run_cnn(config: ImageClassificationConfig, device: str) -> dict:
     change = partial(
         random_affine, shift=config.shift, degrees=config.degrees, scale=config.scale
     )
-    batches = image_batches(data, train_idx, config.batch_size, config.seed, change)
+    batches = image_batches(
+        data, train_idx, config.batch_size, seed=config.seed, augment=change
+    )
     start = time.perf_counter()
     train(model, batches, config.training(), loss_fn=classification_loss, progress=False)
     seconds = time.perf_counter() - start

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments
 
 from annotated_transformer.data import batch_by_tokens
-from annotated_transformer.datasets.parallel_text import open_parallel_text
+from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.datasets.streamed_text import MappedPairs, open_divided_text
-from annotated_transformer.tokenizers.bpe import Tokenizer
+from annotated_transformer.tokenizers.bpe import BPETokenizer
 
 WORDS, VOCABULARY, HELD_OUT = (
     25,
@@ -99,10 +99,12 @@ def prepare(way: str, folder: str) -> dict:
     start = time.perf_counter()
     with MostMemory() as memory:
         if way == "streamed":
-            text = open_divided_text("train.tsv", "validation.tsv", "test.tsv", folder)
+            text = open_divided_text(
+                "train.tsv", "validation.tsv", "test.tsv", data_dir=folder
+            )
         else:  # a list in which it could be chosen what is held out
             text = open_parallel_text("train.tsv", folder, validation=0.0, test=0.0)
-        tokenizer = Tokenizer.learn(
+        tokenizer = BPETokenizer.learn(
             (side for pair in text.train for side in pair), VOCABULARY
         )
         pairs = (

@@ -254,7 +254,7 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
 
 
 def shakespeare_path() -> Path:
-    from annotated_transformer.datasets.parallel_text import multi30k_folder
+    from annotated_transformer.datasets.multi30k import multi30k_folder
 
     return multi30k_folder().parent / "shakespeare.txt"
 
@@ -344,10 +344,7 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
 
 def lacks_corpus(context: Context) -> str:
     "Multi30k, where it is looked for; a rehearsal has a corpus of its own."
-    from annotated_transformer.datasets.parallel_text import (
-        MULTI30K_SHA256,
-        multi30k_folder,
-    )
+    from annotated_transformer.datasets.multi30k import MULTI30K_SHA256, multi30k_folder
 
     there = context.device == "cpu" or all(
         (multi30k_folder() / name).is_file() for name in MULTI30K_SHA256
