@@ -25,12 +25,13 @@ from annotated_transformer.config import (
     check_ids,
     check_sizes,
 )
+from .speed.async_copy import to_device
 from .utils.atomic_folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'COPY_STREAMS', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets',
-           'Batch', 'check_pairs', 'copy_stream', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens',
-           'padding_fraction', 'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
+           'check_pairs', 'check_sequence', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
+           'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
@@ -133,22 +134,23 @@ def pad_sequences(
     sequences: list,  # of lists of ids, of any lengths
     pad_id: int | None = PAD,  # what fills up; None: there is no such id
 ) -> Tensor:  # B L, L the longest length
-    """Sequences as one rectangle, filled up on the right; `ValueError` where no id can do
-    so."""
-    longest = max(map(len, sequences), default=0)
-    if pad_id is None and min(map(len, sequences), default=0) < longest:
+    """Sequences as one rectangle, filled up on the right. Raises `ValueError` where no id
+    can do so, and for ids that are no whole numbers."""
+    lengths = [len(ids) for ids in sequences]
+    longest = max(lengths, default=0)
+    if pad_id is None and min(lengths, default=0) < longest:
         raise argument_error(
             'pad_id', pad_id, 'an id, because the sequences differ in length'
         )
+
     filled = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
     try:
         found = torch.tensor(filled)
     except (OverflowError, TypeError, ValueError, RuntimeError):
         found = None
-    if found is None or found.numel() and found.is_floating_point():
-        wrong = [
-            i for row in filled for i in row if not (isinstance(i, int) and abs(i) < 2**63)
-        ]
+    if found is None or (found.numel() > 0 and found.is_floating_point()):
+        ids = [i for row in filled for i in row]
+        wrong = [i for i in ids if not (isinstance(i, int) and abs(i) < 2**63)]
         raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
     return found.long().view(len(sequences), longest)
 
@@ -158,7 +160,9 @@ def count_targets(
     pad_id: int | None = PAD,  # does not count; None: all count
 ) -> int:  # targets
     "How many targets there are without the padding."
-    return targets.numel() if pad_id is None else int((targets != pad_id).sum())
+    if pad_id is None:
+        return targets.numel()
+    return int((targets != pad_id).sum())
 
 # %% ../nbs/10_data.ipynb #batch
 @dataclass(frozen=True)
@@ -177,11 +181,17 @@ class Batch:
         special: SpecialTokens = SpecialTokens(),  # those of the model
     ) -> Batch:  # of as many rows
         "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
-        check_pairs(pairs := list(pairs), special)
-        src, out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
-        tgt_in = [[special.bos_id, *tgt] for _, tgt in pairs]
+        pairs = list(pairs)
+        check_pairs(pairs, special)
+
+        src = [[*source, special.eos_id] for source, _ in pairs]
+        tgt_in = [[special.bos_id, *target] for _, target in pairs]
+        tgt_out = [[*target, special.eos_id] for _, target in pairs]
         return cls(
-            *(pad_sequences(rows, special.pad_id) for rows in (src, tgt_in, out)), special
+            src=pad_sequences(src, special.pad_id),
+            tgt_in=pad_sequences(tgt_in, special.pad_id),
+            tgt_out=pad_sequences(tgt_out, special.pad_id),
+            special=special,
         )
 
     def __len__(self):
@@ -204,12 +214,20 @@ class Batch:
         return count_targets(self.targets, self.pad_id)  # that count
 
     def part(self, index: int, count: int) -> Batch:  # every `count`-th row, from one on
-        rows = (x[index::count] for x in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(*rows, self.special)
+        return Batch(
+            src=self.src[index::count],
+            tgt_in=self.tgt_in[index::count],
+            tgt_out=self.tgt_out[index::count],
+            special=self.special,
+        )
 
     def to(self, device) -> Batch:  # torch.device or its name, the same batch there
-        tensors = self.src, self.tgt_in, self.tgt_out
-        return Batch(*(to_device(x, device) for x in tensors), self.special)
+        return Batch(
+            src=to_device(self.src, device),
+            tgt_in=to_device(self.tgt_in, device),
+            tgt_out=to_device(self.tgt_out, device),
+            special=self.special,
+        )
 
 # %% ../nbs/10_data.ipynb #check-pairs
 def check_pairs(
@@ -223,50 +241,31 @@ def check_pairs(
         raise argument_error('special', special, 'three different ids')
     if not pairs:
         raise argument_error('pairs', pairs, 'at least one pair of id lists')
+
     for i, (src, tgt) in enumerate(pairs):
-        for side, ids in (('source', src), ('target', tgt)):
-            name = f'{side} of pair {i}'
-            if not isinstance(ids, (list, tuple)):
-                raise argument_error(name, type(ids).__name__, 'a list of ids')
-            # not in a loop, because this runs for every batch
-            wrong = set(map(type, ids)) - {int}
-            if wrong:
-                raise argument_error(name, wrong.pop().__name__, 'ids of type int')
-            if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
-                given = next(id for id in ids if id < 0 or id in reserved)
-                allowed = f'ids from 0 up without the special {sorted(reserved)}'
-                raise argument_error(name, given, allowed)
+        check_sequence(f'source of pair {i}', src, reserved)
+        check_sequence(f'target of pair {i}', tgt, reserved)
         if not src:
             raise argument_error(f'source of pair {i}', src, 'at least one id')
 
-# %% ../nbs/10_data.ipynb #to-device
-COPY_STREAMS = {}  # of each GPU, once it was asked for
 
+def check_sequence(
+    name: str,  # for the error
+    ids: list,  # to be checked
+    reserved: set,  # ids that may not be in it
+):
+    "Refuse ids that are special, negative or no ints. Fast, because it runs for every batch."
+    if not isinstance(ids, (list, tuple)):
+        raise argument_error(name, type(ids).__name__, 'a list of ids')
 
-def copy_stream(
-    device: torch.device,  # a GPU
-) -> torch.cuda.Stream:  # where batches are copied to it
-    "A queue beside the one that computes."
-    if device not in COPY_STREAMS:
-        COPY_STREAMS[device] = torch.cuda.Stream(device)
-    return COPY_STREAMS[device]
+    wrong_types = set(map(type, ids)) - {int}
+    if wrong_types:
+        raise argument_error(name, wrong_types.pop().__name__, 'ids of type int')
 
-
-def to_device(
-    x: Tensor,  # anywhere
-    device,  # torch.device or its name
-) -> Tensor:  # the same there, or on its way
-    "Copy without waiting for it, while the GPU computes with what it has."
-    if torch.device(device).type != 'cuda' or x.device.type != 'cpu':
-        return x.to(device)
-    computing = torch.cuda.current_stream(device)
-    copying = copy_stream(computing.device)
-    with torch.cuda.stream(copying):
-        pinned = x.contiguous().pin_memory()  # in a piece, or it goes another way
-        copied = pinned.to(computing.device, non_blocking=True)
-    computing.wait_stream(copying)  # with what is asked for from now on
-    copied.record_stream(computing)  # which uses it
-    return copied
+    if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
+        wrong = [id for id in ids if id < 0 or id in reserved]
+        allowed = f'ids from 0 up without the special {sorted(reserved)}'
+        raise argument_error(name, wrong[0], allowed)
 
 # %% ../nbs/10_data.ipynb #labelledbatch
 @dataclass(frozen=True)
@@ -340,20 +339,20 @@ def padding_fraction(
     batches: Iterable,  # of `Batch`, or of lists of pairs
 ) -> float:  # 0 to 1
     "The part of all positions, of sources and of targets, that holds padding."
-    positions = tokens = 0
+    positions = 0
+    tokens = 0
     for batch in batches:
         if isinstance(batch, Batch):
             for ids in (batch.src, batch.tgt_out):
                 positions += ids.numel()
                 tokens += (ids != batch.pad_id).sum().item()
-            continue
-        for side in zip(*batch):  # with EOS
-            lengths = [len(ids) + 1 for ids in side]
-            positions, tokens = (
-                positions + len(lengths) * max(lengths),
-                tokens + sum(lengths),
-            )
-    if not positions:
+        else:
+            for side in zip(*batch):
+                lengths = [len(ids) + 1 for ids in side]  # with EOS
+                positions += len(lengths) * max(lengths)
+                tokens += sum(lengths)
+
+    if positions == 0:
         raise argument_error('batches', 'none', 'at least one batch')
     return 1 - tokens / positions
 
