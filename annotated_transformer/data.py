@@ -46,15 +46,17 @@ class Vocabulary(Config):
     first_id = FIRST_SYMBOL  # of the first of them; not annotated, so not a field
 
     def __post_init__(self):
-        object.__setattr__(self, 'tokens', tuple(self.tokens))  # a list, in a file
-        if not all(isinstance(token, str) for token in self.tokens):
-            raise argument_error('tokens', self.tokens, 'texts')
-        if len(set(self.tokens)) < len(self.tokens):
-            double = next(t for t, n in Counter(self.tokens).items() if n > 1)
-            raise argument_error('tokens', double, 'every token once')
-        object.__setattr__(
-            self, 'ids', {t: i for i, t in enumerate(self.tokens, self.first_id)}
-        )
+        tokens = tuple(self.tokens)  # a list, in a file
+        if not all(isinstance(token, str) for token in tokens):
+            raise argument_error('tokens', tokens, 'texts')
+        double = [token for token, count in Counter(tokens).items() if count > 1]
+        if double:
+            raise argument_error('tokens', double[0], 'every token once')
+
+        # a frozen dataclass sets its attributes like this
+        object.__setattr__(self, 'tokens', tokens)
+        ids = {token: id for id, token in enumerate(tokens, self.first_id)}
+        object.__setattr__(self, 'ids', ids)
 
     def __len__(self) -> int:
         return self.first_id + len(self.tokens)  # V
@@ -94,7 +96,8 @@ class WordVocabulary(Vocabulary):
     def of(
         cls,
         pairs: list,  # of two texts
-    ) -> WordVocabulary:  # the words of both languages, in the order of the alphabet
+    ) -> WordVocabulary:
+        "The words of both languages, in the order of the alphabet."
         words = {word for pair in pairs for text in pair for word in text.split()}
         return cls(sorted(words, key=lambda word: (word.lower(), word)))
 
@@ -103,30 +106,34 @@ class WordVocabulary(Vocabulary):
         text: str,  # words separated by blanks
     ) -> list:  # of ids
         "The id of each word. Raises `ValueError` that names a word without one."
-        unknown = [word for word in text.split() if word not in self.ids]
+        words = text.split()
+        unknown = [word for word in words if word not in self.ids]
         if unknown:
             raise argument_error('text', unknown[0], 'words of the vocabulary')
-        return [self.ids[word] for word in text.split()]
+        return [self.ids[word] for word in words]
 
     def words(
         self,
         ids: list,  # as from `encode`, special tokens too
     ) -> list:  # of texts, as labels of an axis
+        "The word of each id; special tokens by their names."
         for i in ids:
             check_ids(len(self), id=i)
-        special = {0: 'PAD', 1: 'BOS', 2: 'EOS'}
+        special = {PAD: 'PAD', BOS: 'BOS', EOS: 'EOS'}
         return [special[i] if i in special else self.tokens[i - self.first_id] for i in ids]
 
     def decode(
         self,
         ids: list,  # as from a model
-    ) -> str:  # the words, special tokens left out
+    ) -> str:
+        "The words as a text, special tokens left out."
         return ' '.join(self.words([i for i in ids if i >= self.first_id]))
 
     def encode_pairs(
         self,
         pairs: list,  # of two texts
     ) -> list:  # of two lists of ids
+        "The ids of sources and targets."
         return [(self.encode(source), self.encode(target)) for source, target in pairs]
 
 # %% ../nbs/10_data.ipynb #pad
@@ -307,30 +314,39 @@ def batch_by_tokens(
     seed: int = 0,  # of the shuffling; another for each epoch
 ) -> Iterator[list]:  # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
-    shuffled = random.Random(seed)
 
-    def sizes(i):  # tokens of both sides; pairs in a file tell them without being read
-        return pairs.sizes(i) if hasattr(pairs, 'sizes') else tuple(map(len, pairs[i]))
+    def sizes(i):  # tokens of both sides
+        if hasattr(pairs, 'sizes'):  # pairs in a file tell them without being read
+            return pairs.sizes(i)
+        source, target = pairs[i]
+        return len(source), len(target)
 
     def length(i):
         return max(sizes(i)) + 1
 
     def lengths(i):  # the longer side; then the difference, up and down in turns
         source, target = sizes(i)
-        return length(i), (source - target) * (-1) ** length(i)
+        difference = source - target
+        return length(i), difference if length(i) % 2 == 0 else -difference
 
+    # pairs of one length stand in random order
+    shuffled = random.Random(seed)
     order = sorted(shuffled.sample(range(len(pairs)), len(pairs)), key=lengths)
     if not order:
         return
-    if (longest := length(order[-1])) > max_tokens:
+    longest = length(order[-1])
+    if longest > max_tokens:
         raise argument_error(
             'max_tokens', max_tokens, f'at least {longest}, the longest pair'
         )
+
+    # the last pair of a batch is its longest
     batches = [[]]
     for i in order:
         if (len(batches[-1]) + 1) * length(i) > max_tokens:
             batches.append([])
         batches[-1].append(i)
+
     for batch in shuffled.sample(batches, len(batches)):
         yield [pairs[i] for i in batch]
 
