@@ -42,16 +42,16 @@ from annotated_transformer.experiments.runs import (
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
-from .distributed import USE_FSDP, joined_processes, process_rank
+from .distributed import joined_processes, process_rank
 from .search import beam_search, check_beam
 from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
 
 # %% auto #0
-__all__ = ['app', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut', 'Out', 'Part',
-           'program', 'Stopped', 'main', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
-           'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids', 'check_page',
-           'answer_lines', 'decode', 'train_translation', 'translate']
+__all__ = ['app', 'SHARD', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut',
+           'Out', 'Part', 'program', 'Stopped', 'main', 'option_error', 'say_how_to_go_on', 'explain_failures',
+           'run_experiment', 'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
+           'check_page', 'answer_lines', 'decode', 'train_translation', 'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -61,6 +61,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+SHARD = ContextVar('shard', default=False)  # are weights divided among the processes?
 TENSORBOARD = ContextVar('tensorboard', default=False)  # are curves written for it?
 
 
@@ -82,7 +83,7 @@ def program(
 ):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
-    USE_FSDP.set(shard)
+    SHARD.set(shard)
     TENSORBOARD.set(tensorboard)
 
 
@@ -167,7 +168,7 @@ def explain_failures(
     "Join the processes of a run, and say in words what kept it from its end."
     other = False  # of several processes, the first one speaks
     try:
-        with joined_processes(USE_FSDP.get()):
+        with joined_processes():
             other = process_rank() > 0
             yield
     except (ValueError, ImportError) as error:
@@ -211,6 +212,7 @@ def run_experiment(
             TENSORBOARD.get(),
             device=device,
             progress=None,
+            shard=SHARD.get(),
         )  # in a file no bar, but what was measured
         reports = process_rank() == 0
     if not reports:

@@ -5,47 +5,159 @@
 # %% ../nbs/10_data.ipynb #data-code-2
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from .config import SpecialTokens, argument_error, check_sizes
+from annotated_transformer.config import (
+    Config,
+    SpecialTokens,
+    argument_error,
+    check_choice,
+    check_ids,
+    check_sizes,
+)
+from .speed.async_copy import to_device
+from .utils.atomic_folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'COPY_STREAMS', 'pad_sequences', 'count_targets', 'Batch', 'check_pairs',
-           'copy_stream', 'to_device', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
+           'check_pairs', 'check_sequence', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
            'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
 FIRST_SYMBOL = 3  # ids from here on mean something
 
+# %% ../nbs/10_data.ipynb #vocabulary
+@dataclass(frozen=True)
+class Vocabulary(Config):
+    "Tokens in the order of their ids, kept in `vocab.json` beside the model."
+
+    tokens: tuple  # of texts, all different; smaller ids are special tokens
+    first_id = FIRST_SYMBOL  # of the first of them; not annotated, so not a field
+
+    def __post_init__(self):
+        tokens = tuple(self.tokens)  # a list, in a file
+        if not all(isinstance(token, str) for token in tokens):
+            raise argument_error('tokens', tokens, 'texts')
+        double = [token for token, count in Counter(tokens).items() if count > 1]
+        if double:
+            raise argument_error('tokens', double[0], 'every token once')
+
+        # a frozen dataclass sets its attributes like this
+        object.__setattr__(self, 'tokens', tokens)
+        ids = {token: id for id, token in enumerate(tokens, self.first_id)}
+        object.__setattr__(self, 'ids', ids)
+
+    def __len__(self) -> int:
+        return self.first_id + len(self.tokens)  # V
+
+    def save(
+        self,
+        folder,  # one that exists
+    ) -> Path:  # the file
+        "Write `vocab.json` into a folder."
+        path = Path(folder) / 'vocab.json'
+        content = {'tokenizer': type(self).__name__, **self.to_dict()}
+        path.write_text(json.dumps(content, indent=0) + '\n', encoding='utf-8')
+        return path
+
+    @classmethod
+    def load(cls, folder):  # written by `save`
+        """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
+        `ValueError` that names what is missing or wrong."""
+        path = Path(folder) / 'vocab.json'
+
+        def read(folder):
+            return (folder / path.name).read_text(encoding='utf-8')
+
+        try:
+            content = dict(json.loads(read_folder(folder, read, [path.name])))
+            check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
+            return cls.from_dict(content)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f'{path} holds no {cls.__name__}: {error}') from error
+
+# %% ../nbs/10_data.ipynb #word-vocabulary
+@dataclass(frozen=True)
+class WordVocabulary(Vocabulary):
+    "Whole words as ids, separated by blanks; an unknown word is an error."
+
+    @classmethod
+    def of(
+        cls,
+        pairs: list,  # of two texts
+    ) -> WordVocabulary:
+        "The words of both languages, in the order of the alphabet."
+        words = {word for pair in pairs for text in pair for word in text.split()}
+        return cls(sorted(words, key=lambda word: (word.lower(), word)))
+
+    def encode(
+        self,
+        text: str,  # words separated by blanks
+    ) -> list:  # of ids
+        "The id of each word. Raises `ValueError` that names a word without one."
+        words = text.split()
+        unknown = [word for word in words if word not in self.ids]
+        if unknown:
+            raise argument_error('text', unknown[0], 'words of the vocabulary')
+        return [self.ids[word] for word in words]
+
+    def words(
+        self,
+        ids: list,  # as from `encode`, special tokens too
+    ) -> list:  # of texts, as labels of an axis
+        "The word of each id; special tokens by their names."
+        for i in ids:
+            check_ids(len(self), id=i)
+        special = {PAD: 'PAD', BOS: 'BOS', EOS: 'EOS'}
+        return [special[i] if i in special else self.tokens[i - self.first_id] for i in ids]
+
+    def decode(
+        self,
+        ids: list,  # as from a model
+    ) -> str:
+        "The words as a text, special tokens left out."
+        return ' '.join(self.words([i for i in ids if i >= self.first_id]))
+
+    def encode_pairs(
+        self,
+        pairs: list,  # of two texts
+    ) -> list:  # of two lists of ids
+        "The ids of sources and targets."
+        return [(self.encode(source), self.encode(target)) for source, target in pairs]
+
 # %% ../nbs/10_data.ipynb #pad
 def pad_sequences(
     sequences: list,  # of lists of ids, of any lengths
     pad_id: int | None = PAD,  # what fills up; None: there is no such id
 ) -> Tensor:  # B L, L the longest length
-    """Sequences as one rectangle, filled up on the right; `ValueError` where no id can do
-    so."""
-    longest = max(map(len, sequences), default=0)
-    if pad_id is None and min(map(len, sequences), default=0) < longest:
+    """Sequences as one rectangle, filled up on the right. Raises `ValueError` where no id
+    can do so, and for ids that are no whole numbers."""
+    lengths = [len(ids) for ids in sequences]
+    longest = max(lengths, default=0)
+    if pad_id is None and min(lengths, default=0) < longest:
         raise argument_error(
             'pad_id', pad_id, 'an id, because the sequences differ in length'
         )
+
     filled = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
     try:
         found = torch.tensor(filled)
     except (OverflowError, TypeError, ValueError, RuntimeError):
         found = None
-    if found is None or found.numel() and found.is_floating_point():
-        wrong = [
-            i for row in filled for i in row if not (isinstance(i, int) and abs(i) < 2**63)
-        ]
+    if found is None or (found.numel() > 0 and found.is_floating_point()):
+        ids = [i for row in filled for i in row]
+        wrong = [i for i in ids if not (isinstance(i, int) and abs(i) < 2**63)]
         raise argument_error('ids', (wrong or filled)[0], 'whole numbers below 2**63')
     return found.long().view(len(sequences), longest)
 
@@ -55,7 +167,9 @@ def count_targets(
     pad_id: int | None = PAD,  # does not count; None: all count
 ) -> int:  # targets
     "How many targets there are without the padding."
-    return targets.numel() if pad_id is None else int((targets != pad_id).sum())
+    if pad_id is None:
+        return targets.numel()
+    return int((targets != pad_id).sum())
 
 # %% ../nbs/10_data.ipynb #batch
 @dataclass(frozen=True)
@@ -74,11 +188,17 @@ class Batch:
         special: SpecialTokens = SpecialTokens(),  # those of the model
     ) -> Batch:  # of as many rows
         "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
-        check_pairs(pairs := list(pairs), special)
-        src, out = ([[*ids, special.eos_id] for ids in side] for side in zip(*pairs))
-        tgt_in = [[special.bos_id, *tgt] for _, tgt in pairs]
+        pairs = list(pairs)
+        check_pairs(pairs, special)
+
+        src = [[*source, special.eos_id] for source, _ in pairs]
+        tgt_in = [[special.bos_id, *target] for _, target in pairs]
+        tgt_out = [[*target, special.eos_id] for _, target in pairs]
         return cls(
-            *(pad_sequences(rows, special.pad_id) for rows in (src, tgt_in, out)), special
+            src=pad_sequences(src, special.pad_id),
+            tgt_in=pad_sequences(tgt_in, special.pad_id),
+            tgt_out=pad_sequences(tgt_out, special.pad_id),
+            special=special,
         )
 
     def __len__(self):
@@ -101,12 +221,20 @@ class Batch:
         return count_targets(self.targets, self.pad_id)  # that count
 
     def part(self, index: int, count: int) -> Batch:  # every `count`-th row, from one on
-        rows = (x[index::count] for x in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(*rows, self.special)
+        return Batch(
+            src=self.src[index::count],
+            tgt_in=self.tgt_in[index::count],
+            tgt_out=self.tgt_out[index::count],
+            special=self.special,
+        )
 
     def to(self, device) -> Batch:  # torch.device or its name, the same batch there
-        tensors = self.src, self.tgt_in, self.tgt_out
-        return Batch(*(to_device(x, device) for x in tensors), self.special)
+        return Batch(
+            src=to_device(self.src, device),
+            tgt_in=to_device(self.tgt_in, device),
+            tgt_out=to_device(self.tgt_out, device),
+            special=self.special,
+        )
 
 # %% ../nbs/10_data.ipynb #check-pairs
 def check_pairs(
@@ -120,50 +248,31 @@ def check_pairs(
         raise argument_error('special', special, 'three different ids')
     if not pairs:
         raise argument_error('pairs', pairs, 'at least one pair of id lists')
+
     for i, (src, tgt) in enumerate(pairs):
-        for side, ids in (('source', src), ('target', tgt)):
-            name = f'{side} of pair {i}'
-            if not isinstance(ids, (list, tuple)):
-                raise argument_error(name, type(ids).__name__, 'a list of ids')
-            # not in a loop, because this runs for every batch
-            wrong = set(map(type, ids)) - {int}
-            if wrong:
-                raise argument_error(name, wrong.pop().__name__, 'ids of type int')
-            if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
-                given = next(id for id in ids if id < 0 or id in reserved)
-                allowed = f'ids from 0 up without the special {sorted(reserved)}'
-                raise argument_error(name, given, allowed)
+        check_sequence(f'source of pair {i}', src, reserved)
+        check_sequence(f'target of pair {i}', tgt, reserved)
         if not src:
             raise argument_error(f'source of pair {i}', src, 'at least one id')
 
-# %% ../nbs/10_data.ipynb #to-device
-COPY_STREAMS = {}  # of each GPU, once it was asked for
 
+def check_sequence(
+    name: str,  # for the error
+    ids: list,  # to be checked
+    reserved: set,  # ids that may not be in it
+):
+    "Refuse ids that are special, negative or no ints. Fast, because it runs for every batch."
+    if not isinstance(ids, (list, tuple)):
+        raise argument_error(name, type(ids).__name__, 'a list of ids')
 
-def copy_stream(
-    device: torch.device,  # a GPU
-) -> torch.cuda.Stream:  # where batches are copied to it
-    "A queue beside the one that computes."
-    if device not in COPY_STREAMS:
-        COPY_STREAMS[device] = torch.cuda.Stream(device)
-    return COPY_STREAMS[device]
+    wrong_types = set(map(type, ids)) - {int}
+    if wrong_types:
+        raise argument_error(name, wrong_types.pop().__name__, 'ids of type int')
 
-
-def to_device(
-    x: Tensor,  # anywhere
-    device,  # torch.device or its name
-) -> Tensor:  # the same there, or on its way
-    "Copy without waiting for it, while the GPU computes with what it has."
-    if torch.device(device).type != 'cuda' or x.device.type != 'cpu':
-        return x.to(device)
-    computing = torch.cuda.current_stream(device)
-    copying = copy_stream(computing.device)
-    with torch.cuda.stream(copying):
-        pinned = x.contiguous().pin_memory()  # in a piece, or it goes another way
-        copied = pinned.to(computing.device, non_blocking=True)
-    computing.wait_stream(copying)  # with what is asked for from now on
-    copied.record_stream(computing)  # which uses it
-    return copied
+    if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
+        wrong = [id for id in ids if id < 0 or id in reserved]
+        allowed = f'ids from 0 up without the special {sorted(reserved)}'
+        raise argument_error(name, wrong[0], allowed)
 
 # %% ../nbs/10_data.ipynb #labelledbatch
 @dataclass(frozen=True)
@@ -205,30 +314,39 @@ def batch_by_tokens(
     seed: int = 0,  # of the shuffling; another for each epoch
 ) -> Iterator[list]:  # lists of pairs
     "One epoch in batches of similar length. Source: section 5.1."
-    shuffled = random.Random(seed)
 
-    def sizes(i):  # tokens of both sides; pairs in a file tell them without being read
-        return pairs.sizes(i) if hasattr(pairs, 'sizes') else tuple(map(len, pairs[i]))
+    def sizes(i):  # tokens of both sides
+        if hasattr(pairs, 'sizes'):  # pairs in a file tell them without being read
+            return pairs.sizes(i)
+        source, target = pairs[i]
+        return len(source), len(target)
 
     def length(i):
         return max(sizes(i)) + 1
 
     def lengths(i):  # the longer side; then the difference, up and down in turns
         source, target = sizes(i)
-        return length(i), (source - target) * (-1) ** length(i)
+        difference = source - target
+        return length(i), difference if length(i) % 2 == 0 else -difference
 
+    # pairs of one length stand in random order
+    shuffled = random.Random(seed)
     order = sorted(shuffled.sample(range(len(pairs)), len(pairs)), key=lengths)
     if not order:
         return
-    if (longest := length(order[-1])) > max_tokens:
+    longest = length(order[-1])
+    if longest > max_tokens:
         raise argument_error(
             'max_tokens', max_tokens, f'at least {longest}, the longest pair'
         )
+
+    # the last pair of a batch is its longest
     batches = [[]]
     for i in order:
         if (len(batches[-1]) + 1) * length(i) > max_tokens:
             batches.append([])
         batches[-1].append(i)
+
     for batch in shuffled.sample(batches, len(batches)):
         yield [pairs[i] for i in batch]
 
@@ -237,20 +355,20 @@ def padding_fraction(
     batches: Iterable,  # of `Batch`, or of lists of pairs
 ) -> float:  # 0 to 1
     "The part of all positions, of sources and of targets, that holds padding."
-    positions = tokens = 0
+    positions = 0
+    tokens = 0
     for batch in batches:
         if isinstance(batch, Batch):
             for ids in (batch.src, batch.tgt_out):
                 positions += ids.numel()
                 tokens += (ids != batch.pad_id).sum().item()
-            continue
-        for side in zip(*batch):  # with EOS
-            lengths = [len(ids) + 1 for ids in side]
-            positions, tokens = (
-                positions + len(lengths) * max(lengths),
-                tokens + sum(lengths),
-            )
-    if not positions:
+        else:
+            for side in zip(*batch):
+                lengths = [len(ids) + 1 for ids in side]  # with EOS
+                positions += len(lengths) * max(lengths)
+                tokens += sum(lengths)
+
+    if positions == 0:
         raise argument_error('batches', 'none', 'at least one batch')
     return 1 - tokens / positions
 

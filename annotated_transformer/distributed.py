@@ -8,11 +8,8 @@ from __future__ import annotations
 import copy
 import os
 import random
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import partial
 from inspect import signature
 from itertools import count
 
@@ -23,20 +20,20 @@ from torch import Tensor, nn
 from .config import argument_error
 
 # %% auto #0
-__all__ = ['USE_FSDP', 'rendezvous_ids', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes',
-           'all_reduce_any', 'gather_values', 'run_on_rank_zero', 'wrap_distributed', 'scatter_weights',
-           'gather_weights', 'is_shard', 'full_tensor', 'shard_like', 'scatter_state', 'random_states',
-           'set_random_states', 'map_nested', 'take_shards', 'put_shards', 'check_shards_can_be_saved', 'save_shards',
-           'reasons', 'load_shards']
+__all__ = ['rendezvous_ids', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes', 'all_reduce_any',
+           'gather_values', 'run_on_rank_zero', 'wrap_distributed', 'copy_model', 'shard_model', 'scatter_weights',
+           'gather_weights', 'is_shard', 'full_tensor', 'shard_like', 'random_states', 'set_random_states',
+           'whole_on_rank_zero', 'gather_state', 'scatter_state']
 
 # %% ../nbs/73_distributed.ipynb #who-is-here-code
-USE_FSDP = ContextVar('shard', default=False)  # are weights divided among the processes?
-rendezvous_ids = count()  # numbers them, if a program trains several times
+rendezvous_ids = count()  # numbers the meetings, if a program trains several times
 
 
 def n_processes() -> int:  # 1: this one trains alone
     "How many processes train together."
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_world_size()
+    return 1
 
 
 def process_rank() -> int:  # from 0; the first one prints and writes
@@ -45,36 +42,31 @@ def process_rank() -> int:  # from 0; the first one prints and writes
 
 
 @contextmanager
-def joined_processes(
-    shard: bool = False,  # divide weights, gradients, Adam's averages: FSDP
-) -> Iterator[None]:
+def joined_processes() -> Iterator[None]:
     """Meet the processes that torchrun started with this one, while the block lasts.
-    Raises `ConnectionError` if one of them is lost, `ValueError` to shard alone."""
+    Raises `ConnectionError` if one of them is lost."""
     if 'LOCAL_RANK' not in os.environ:  # not started by torchrun
-        if shard:
-            raise argument_error('shard', shard, 'processes started by torchrun')
         yield
         return
-    if shard:
-        check_shards_can_be_saved()
+
     local_rank = int(os.environ['LOCAL_RANK'])
     if local_rank < torch.cuda.device_count():
         torch.cuda.set_device(local_rank)
-    store, rank, size = next(dist.rendezvous('env://'))
+
     # under a name of its own, or they would look for each other where they met before
+    store, rank, size = next(dist.rendezvous('env://'))
     name = f'{os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)}-{next(rendezvous_ids)}'
     dist.init_process_group(store=dist.PrefixStore(name, store), rank=rank, world_size=size)
-    token = USE_FSDP.set(shard)
     try:
         yield
-    except RuntimeError as error:  # of gloo's network, which has no class, or of NCCL's
+    except RuntimeError as error:
+        # errors of gloo's network have no class of their own
         if not isinstance(error, dist.DistError) and 'gloo' not in str(error):
             raise
         raise ConnectionError(
             f'another process of this training is lost ({error}); torchrun names it below'
         ) from error
     finally:
-        USE_FSDP.reset(token)
         dist.destroy_process_group()
 
 # %% ../nbs/73_distributed.ipynb #talking-code
@@ -92,9 +84,10 @@ def all_reduce_any(
     *flags,  # anything that is true or false
 ) -> list:  # of bools: is it true in any process?
     "What one of them decides, all do. Nobody goes on before all are here."
+    flags = [bool(flag) for flag in flags]
     if n_processes() == 1:
-        return [bool(flag) for flag in flags]
-    found = torch.tensor([bool(flag) for flag in flags or [False]], dtype=torch.uint8)
+        return flags
+    found = torch.tensor(flags or [False], dtype=torch.uint8)
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return found.bool().tolist()
 
@@ -103,9 +96,10 @@ def gather_values(
     value,  # any plain one
 ) -> list:  # the value of each process, in the order of their ranks
     "Everybody's value, for everybody."
-    values = [value] * n_processes()
-    if n_processes() > 1:
-        dist.all_gather_object(values, value)
+    if n_processes() == 1:
+        return [value]
+    values = [None] * n_processes()
+    dist.all_gather_object(values, value)
     return values
 
 # %% ../nbs/73_distributed.ipynb #first-code
@@ -121,34 +115,58 @@ def run_on_rank_zero(
 # %% ../nbs/73_distributed.ipynb #copies-or-shards-code
 def wrap_distributed(
     model: nn.Module,  # on its device
+    *,
+    shard: bool = False,  # divide weights, gradients, Adam's averages: FSDP
 ) -> nn.Module:  # what is to be trained in its place
-    "The model itself, alone; else one whose gradients are averaged over all processes."
+    """The model itself, alone; else one whose gradients are averaged over all processes.
+    Raises `ValueError` to shard without torchrun."""
+    if shard and 'LOCAL_RANK' not in os.environ:
+        raise argument_error('shard', shard, 'processes started by torchrun')
     if n_processes() == 1:
         return model
-    if not USE_FSDP.get():
-        from torch.nn.parallel import DistributedDataParallel
+    return shard_model(model) if shard else copy_model(model)
 
-        known = signature(
-            DistributedDataParallel
-        ).parameters  # newer ones have another name
-        name = next(n for n in ('forward_sync_buffers', 'broadcast_buffers') if n in known)
-        # the same in each step: buffers, and which parameters have a gradient
-        runner = DistributedDataParallel(
-            model, static_graph=True, **{name: False}, gradient_as_bucket_view=True
-        )  # not kept twice
-        runner.config = getattr(model, 'config', None)  # says what is padding
-        return runner
+
+def copy_model(
+    model: nn.Module,  # of the same shape in all; that of the first process counts
+) -> nn.Module:  # DDP around the model
+    "Every process has all weights; gradients are averaged."
+    from torch.nn.parallel import DistributedDataParallel
+
+    # newer versions of PyTorch have another name for it
+    sync_buffers = 'broadcast_buffers'
+    if 'forward_sync_buffers' in signature(DistributedDataParallel).parameters:
+        sync_buffers = 'forward_sync_buffers'
+
+    runner = DistributedDataParallel(
+        model,
+        static_graph=True,  # the same parameters have a gradient in each step
+        gradient_as_bucket_view=True,  # gradients are not kept twice
+        **{sync_buffers: False},  # buffers are the same in each step
+    )
+    runner.config = getattr(model, 'config', None)  # says what is padding
+    return runner
+
+
+def shard_model(
+    model: nn.Module,  # of the same shape in all; that of the first process counts
+) -> nn.Module:  # a copy, divided by FSDP
+    "Every process has a shard of each weight, of its gradient and of Adam's averages."
     from torch.distributed.fsdp import fully_shard
 
-    runner, device = copy.deepcopy(model), next(model.parameters()).device
+    runner = copy.deepcopy(model)
+    device = next(model.parameters()).device
     mesh = dist.device_mesh.init_device_mesh(device.type, (n_processes(),))
+
+    # each layer is gathered, and let go, as one; the outermost lists of layers count
     inside = set()
     for module in runner.modules():  # from the outside inwards
         if isinstance(module, nn.ModuleList) and module not in inside:
-            for layer in module:  # is gathered, and let go, as one
+            for layer in module:
                 fully_shard(layer, mesh=mesh)
                 inside.update(layer.modules())
     fully_shard(runner, mesh=mesh)  # what is left
+
     scatter_weights(model, runner)
     return runner
 
@@ -202,29 +220,14 @@ def shard_like(
 
     return distribute_tensor(whole.to(shard.device), shard.device_mesh, shard.placements)
 
-
-def scatter_state(
-    state: dict,  # of an optimizer, with whole tensors; changed in place
-    optimizer: torch.optim.Optimizer,  # that will load it
-) -> dict:  # the same, divided where the optimizer's parameters are
-    "Give each process its shards of Adam's averages."
-    groups = [group['params'] for group in optimizer.param_groups]
-    for index, parameter in enumerate(p for parameters in groups for p in parameters):
-        values = state['state'].get(index, {})
-        for name, value in values.items():
-            if is_shard(parameter) and value.shape == parameter.shape:
-                values[name] = shard_like(parameter, value)
-    return state
-
 # %% ../nbs/73_distributed.ipynb #random-code
 def random_states(
     device: torch.device,  # where the model is
 ) -> list:  # one of each process: plain values and tensors
     "The state of the random numbers of all processes."
     cuda = torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
-    return gather_values(
-        dict(python=random.getstate(), torch=torch.get_rng_state(), cuda=cuda)
-    )
+    mine = dict(python=random.getstate(), torch=torch.get_rng_state(), cuda=cuda)
+    return gather_values(mine)
 
 
 def set_random_states(
@@ -241,102 +244,36 @@ def set_random_states(
         torch.cuda.set_rng_state(mine['cuda'], device)
 
 # %% ../nbs/73_distributed.ipynb #shards-saved-code
-def map_nested(
-    act,  # (name, value) -> new value
-    values,  # dicts and lists of others, and at last of anything
-    name: str = '',  # of these values
-):  # the same with new values
-    "Names are made of all keys on the way: `state.0.exp_avg`."
-
-    def inside(key, value):
-        return map_nested(act, value, f'{name}.{key}'.lstrip('.'))
-
-    if isinstance(values, dict):
-        return {k: inside(k, v) for k, v in values.items()}
-    if isinstance(values, list):
-        return [inside(i, v) for i, v in enumerate(values)]
-    return act(name, values)
+def whole_on_rank_zero(
+    tensor: Tensor,  # divided, or not; all processes have to call it
+) -> Tensor | None:  # None: in the other processes, if it is divided
+    "The whole of a divided tensor, on the CPU of the first process."
+    if not is_shard(tensor):
+        return tensor
+    whole = tensor.full_tensor()
+    return whole.cpu() if process_rank() == 0 else None
 
 
-def take_shards(
-    values,  # dicts and lists of tensors and other values
-) -> tuple:  # the same with None in place of shards; name -> shard
-    "What each process writes for itself, and the rest."
-    shards = {}
-
-    def take(name, value):
-        if not is_shard(value):
-            return value
-        shards[name] = value
-
-    return map_nested(take, values), shards
+def gather_state(
+    state: dict,  # of an optimizer
+) -> dict:  # the same with whole tensors, in the first process
+    "Put the shards of Adam's averages together."
+    whole = {}
+    for index, values in state['state'].items():
+        whole[index] = {name: whole_on_rank_zero(x) for name, x in values.items()}
+    return dict(state, state=whole)
 
 
-def put_shards(
-    values,  # with gaps, from `take_shards`
-    shards: dict,  # name -> tensor
-):  # dicts and lists as they were
-    "Fill the gaps."
-    return map_nested(lambda name, value: shards.get(name, value), values)
-
-# %% ../nbs/73_distributed.ipynb #shards-written-code
-def check_shards_can_be_saved():  # by this version of PyTorch
-    "Raise `ValueError` if not: better before a training than in it."
-    from torch.distributed import checkpoint
-
-    if not hasattr(checkpoint, 'HuggingFaceStorageWriter'):
-        raise argument_error(
-            'shard',
-            f'torch {torch.__version__}',
-            'torch 2.9 or newer, which saves shards without pickles',
-        )
-
-
-def save_shards(
-    shards: dict,  # name -> shard, in all processes the same names
-    folder,  # one for all, without files
-):
-    "Each process writes its parts. Raises `OSError` in all of them if one cannot."
-    from torch.distributed import checkpoint  # takes a second, so only where it is needed
-
-    writer = checkpoint.HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    try:
-        checkpoint.save(shards, storage_writer=writer)
-    except checkpoint.CheckpointException as error:
-        raise OSError(reasons(error)) from error
-
-
-def reasons(
-    error,  # a `CheckpointException`
-) -> str:  # in words
-    "What went wrong in which process, without all tracebacks."
-    return '; '.join(
-        f'process {rank}: {failure}' for rank, (failure, _) in error.failures.items()
-    )
-
-
-def load_shards(
-    folder,  # written by `save_shards`, in any number of processes
-    like: Tensor,  # divided, or not, as the result shall be
-) -> dict:  # name -> tensor
-    "Each process reads its parts. Raises `ValueError`."
-    from safetensors import SafetensorError
-    from torch.distributed import checkpoint, tensor as distributed
-
-    new = partial(torch.zeros, device=like.device)
-    if is_shard(like):
-        new = partial(
-            distributed.zeros, device_mesh=like.device_mesh, placements=like.placements
-        )
-    reader = checkpoint.HuggingFaceStorageReader(str(folder))
-    try:
-        found = reader.read_metadata().state_dict_metadata
-        tensors = {n: new(*x.size, dtype=x.properties.dtype) for n, x in found.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', UserWarning)  # that this process is alone
-            checkpoint.load(tensors, storage_reader=reader)
-    except SafetensorError as error:
-        raise ValueError(f'{folder}: {error}') from error
-    except checkpoint.CheckpointException as error:
-        raise ValueError(reasons(error)) from error
-    return tensors
+def scatter_state(
+    state: dict,  # of an optimizer, with whole tensors
+    optimizer: torch.optim.Optimizer,  # that will load it
+) -> dict:  # the same, divided where the optimizer's parameters are
+    "Give each process its shards of Adam's averages."
+    parameters = [p for group in optimizer.param_groups for p in group['params']]
+    divided = {}
+    for index, values in state['state'].items():
+        divided[index] = dict(values)
+        for name, value in values.items():
+            if value.shape == parameters[index].shape:  # not the number of steps
+                divided[index][name] = shard_like(parameters[index], value)
+    return dict(state, state=divided)

@@ -26,10 +26,10 @@ from annotated_transformer.config import (
 from .data import Batch
 
 # %% auto #0
-__all__ = ['smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor', 'perplexity',
-           'count_correct', 'padding_of', 'sequence_loss', 'classification_loss', 'loss_and_logit_gradient',
-           'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss', 'nan_to_inf',
-           'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
+__all__ = ['NO_ID', 'smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor',
+           'perplexity', 'count_correct', 'padding_of', 'sequence_loss', 'classification_loss',
+           'loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss',
+           'nan_to_inf', 'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(
@@ -42,16 +42,17 @@ def smoothed_targets(
     """The distribution the model should predict. Source: section 5.4. Differs: nothing is
     given to PAD."""
     check_probabilities(smoothing=smoothing)
+    n_classes = vocab_size
     if pad_id is not None:
         check_ids(vocab_size, pad_id=pad_id)
-    n_others = vocab_size - (pad_id is not None)
-    wanted = (1 - smoothing) * F.one_hot(targets, vocab_size).to(
-        dtype
-    ) + smoothing / n_others
-    if pad_id is None:
-        return wanted
-    wanted[..., pad_id] = 0
-    return wanted * (targets != pad_id)[..., None]
+        n_classes -= 1
+
+    wanted = (1 - smoothing) * F.one_hot(targets, vocab_size).to(dtype)
+    wanted = wanted + smoothing / n_classes
+    if pad_id is not None:
+        wanted[..., pad_id] = 0
+        wanted = wanted * (targets != pad_id)[..., None]
+    return wanted
 
 # %% ../nbs/11_loss.ipynb #reference-cross-entropy
 def reference_cross_entropy(
@@ -65,6 +66,9 @@ def reference_cross_entropy(
     return -(wanted * F.log_softmax(logits, -1)).sum()
 
 # %% ../nbs/11_loss.ipynb #cross-entropy-3
+NO_ID = -(2**63)  # the id of no token
+
+
 def check_targets(
     x: Tensor,  # *batch of anything: logits, or what they are made from
     targets: Tensor,  # *batch, ids
@@ -89,21 +93,29 @@ def cross_entropy(
     check_targets(logits, targets)
     vocab_size = logits.shape[-1]
     weight = torch.ones(vocab_size, device=logits.device, dtype=logits.dtype)
-    if pad_id is not None:
+
+    if pad_id is None:
+        label_smoothing = smoothing
+        scale = 1
+    else:
+        # PyTorch smooths over all classes, and PAD gets a share with weight 0. With a
+        # little more smoothing and this scale the others get what they should have.
         check_ids(vocab_size, pad_id=pad_id)
         weight[pad_id] = 0
-    left_out = pad_id is not None  # 0 or 1 of the classes
-    theirs = smoothing * vocab_size / (vocab_size - left_out * (1 - smoothing))
-    loss = F.cross_entropy(
+        label_smoothing = smoothing * vocab_size / (vocab_size - (1 - smoothing))
+        scale = 1 - label_smoothing / vocab_size
+
+    losses = F.cross_entropy(
         logits.flatten(0, -2),
         targets.flatten(),
         weight,
-        reduction='none',  # summed in at least single precision
-        ignore_index=pad_id if left_out else -(2**63),  # no id at all
-        label_smoothing=theirs,
+        reduction='none',
+        ignore_index=NO_ID if pad_id is None else pad_id,
+        label_smoothing=label_smoothing,
     )
-    total = loss.sum(dtype=torch.promote_types(loss.dtype, torch.float32))
-    return total / (1 - left_out * theirs / vocab_size)
+    # added up in at least single precision
+    total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))
+    return total / scale
 
 # %% ../nbs/11_loss.ipynb #least-loss
 def smoothed_loss_floor(
@@ -113,11 +125,8 @@ def smoothed_loss_floor(
     "What a perfect model still pays per token when targets are smoothed: their entropy."
     check_probabilities(smoothing=smoothing)
     others = smoothing / (vocab_size - 1)
-    return -sum(
-        q * math.log(q)
-        for q in [1 - smoothing + others] + (vocab_size - 2) * [others]
-        if q > 0
-    )
+    probabilities = [1 - smoothing + others] + (vocab_size - 2) * [others]
+    return -sum(q * math.log(q) for q in probabilities if q > 0)
 
 # %% ../nbs/11_loss.ipynb #perplexity-2
 def perplexity(
@@ -138,7 +147,9 @@ def count_correct(
 ) -> int:  # positions
     "How many positions have the true token as their most probable one."
     correct = logits.argmax(-1) == targets
-    return int((correct if pad_id is None else correct & (targets != pad_id)).sum())
+    if pad_id is not None:
+        correct = correct & (targets != pad_id)
+    return int(correct.sum())
 
 # %% ../nbs/11_loss.ipynb #padding-of
 def padding_of(
@@ -146,14 +157,17 @@ def padding_of(
     batch: Batch,  # or a `LabelledBatch` of tokens
 ) -> int | None:  # the id of targets that do not count; None: all count
     "The padding on which model and batch agree. Raises `ValueError` where they do not."
-    # it does not say
     if not hasattr(getattr(model, 'config', None), 'pad_id'):
-        return batch.pad_id
+        return batch.pad_id  # the model does not say
+
     special = SpecialTokens.of(model)
     if isinstance(batch, Batch) and batch.special != special:
         expected = f'{special}, those of the model'
         raise argument_error('special tokens of the batch', batch.special, expected)
-    pad_id = None if special.pad_id == special.eos_id else special.pad_id  # ends are learnt
+
+    pad_id = special.pad_id
+    if pad_id == special.eos_id:
+        pad_id = None  # ends are learnt
     if batch.pad_id != pad_id:
         raise argument_error(
             'pad_id of the batch', batch.pad_id, f'{pad_id}, that of the model'
@@ -193,7 +207,8 @@ def loss_and_logit_gradient(
     with torch.enable_grad():
         logits = F.linear(hidden, weight, bias).detach().requires_grad_()
         loss = loss_fn(logits, targets)
-    return loss.detach(), *torch.autograd.grad(loss, logits)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    return loss.detach(), gradient
 
 
 class ChunkedLoss(torch.autograd.Function):
@@ -210,25 +225,32 @@ class ChunkedLoss(torch.autograd.Function):
         rows: int,  # positions whose logits exist at once
     ) -> Tensor:  # scalar, nats, summed over positions
         "Sum losses and gradients, some positions at a time."
-        leaves = [hidden, weight] if bias is None else [hidden, weight, bias]
-        # sums of many parts in at least single precision
-        sums = [
-            torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
-            for x in leaves
-        ]
-        total = sums[0].new_zeros(())
+
+        def zeros(x):  # sums of many parts in at least single precision
+            return torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+
+        hidden_sum = zeros(hidden)
+        weight_sum = zeros(weight)
+        bias_sum = zeros(bias) if bias is not None else None
+        total = hidden_sum.new_zeros(())
+
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             loss, gradient = loss_and_logit_gradient(
                 hidden[part], weight, bias, targets[part], loss_fn
             )
             total += loss
-            sums[0][part] = gradient @ weight
+            hidden_sum[part] = gradient @ weight
             gradient = gradient.flatten(0, -2)
-            sums[1] += gradient.T @ hidden[part].flatten(0, -2)
+            weight_sum += gradient.T @ hidden[part].flatten(0, -2)
             if bias is not None:
-                sums[2] += gradient.sum(0)
+                bias_sum += gradient.sum(0)
             del gradient  # before there is the next one
+
+        leaves = [hidden, weight] if bias is None else [hidden, weight, bias]
+        sums = (
+            [hidden_sum, weight_sum] if bias is None else [hidden_sum, weight_sum, bias_sum]
+        )
         ctx.types = [x.dtype for x in leaves]
         ctx.save_for_backward(*sums)
         return total
@@ -236,6 +258,7 @@ class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # the saved gradients are numbers, with no way back through them
     def backward(ctx, gradient):  # of the loss, a scalar
+        "Scale the gradients of hidden, weight and bias; the other inputs have none."
         found = [
             (gradient * saved).to(dtype)
             for saved, dtype in zip(ctx.saved_tensors, ctx.types)
@@ -247,6 +270,7 @@ def chunked_cross_entropy(
     hidden: Tensor,  # *batch D, what logits are made from
     weight: Tensor,  # V D, that makes them
     targets: Tensor,  # *batch, ids
+    *,
     smoothing: float = 0.0,  # epsilon, probability
     pad_id: int | None = 0,  # such positions are free; None: all count
     bias: Tensor | None = None,  # V, of the logits
@@ -265,7 +289,8 @@ def output_of(
     model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
 ) -> nn.Module:  # with the weights of the logits
     "The layer that turns a model's last vectors into logits."
-    return unwrap_compiled(getattr(model, 'module', model)).output
+    model = getattr(model, 'module', model)  # what DDP wraps
+    return unwrap_compiled(model).output
 
 
 def chunked_sequence_loss(
@@ -278,7 +303,12 @@ def chunked_sequence_loss(
     hidden = model(*batch.inputs, return_hidden=True)
     output = output_of(model)
     return chunked_cross_entropy(
-        hidden, output.weight, batch.targets, label_smoothing, pad_id, output.bias
+        hidden,
+        output.weight,
+        batch.targets,
+        smoothing=label_smoothing,
+        pad_id=pad_id,
+        bias=output.bias,
     )
 
 # %% ../nbs/11_loss.ipynb #score-targets
@@ -312,12 +342,16 @@ def score_targets(
         parts = [(model(*batch.inputs), batch.targets)]
     else:
         check_sizes(rows=rows)
-        hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2).split(rows)
-        parts = zip(
-            map(model.logits, hidden),  # each made when it is asked for
-            batch.targets.flatten().split(rows),
+        hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2)
+        targets = batch.targets.flatten()
+        # a generator, so that logits are made when they are asked for
+        parts = (
+            (model.logits(vectors), ids)
+            for vectors, ids in zip(hidden.split(rows), targets.split(rows))
         )
-    loss = correct = 0
+
+    loss = 0.0
+    correct = 0
     for logits, targets in parts:
         logits = logits.float()  # sums of a bfloat16 model are not rounded
         loss += cross_entropy(logits, targets, pad_id=pad_id).item()
@@ -334,10 +368,13 @@ def r_drop_cross_entropy(
 ) -> Tensor:  # scalar, nats, summed over positions
     """The mean cross-entropy of two passes, and how far they disagree. Source: Liang et al.
     2021, equation 4, halved."""
+    # both passes should predict the targets
     both = torch.stack([targets, targets], -1)
     loss = cross_entropy(logits, both, smoothing, pad_id) / 2
+
+    # and each other: the Kullback-Leibler divergence, both ways
     log_p, log_q = F.log_softmax(logits, -1).unbind(-2)
-    disagreement = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # both ways
+    disagreement = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
     if pad_id is not None:
         disagreement = disagreement * (targets != pad_id)
     return loss + weight / 4 * disagreement.sum()
@@ -347,6 +384,7 @@ def r_drop_loss(
     model: nn.Module,  # with an `output`, and `return_hidden`; in training mode
     batch: Batch,  # or a `LabelledBatch`, on the model's device
     label_smoothing: float = 0.0,  # probability
+    *,
     weight: float = 5.0,  # alpha, of the disagreement
     rows: int = 256,  # whose logits exist at once, twice each
 ) -> Tensor:  # scalar, nats, summed over target tokens
@@ -354,9 +392,13 @@ def r_drop_loss(
     check_sizes(rows=rows)
     check_numbers('a finite number of at least 0', lambda x: x >= 0, weight=weight)
     pad_id = padding_of(model, batch)
-    twice = model(*(torch.cat([x, x]) for x in batch.inputs), return_hidden=True)
-    check_targets(twice.chunk(2)[0], batch.targets)
-    hidden = torch.stack(twice.chunk(2), -2).flatten(0, -3)  # N 2 D
+
+    # two passes in one, as a batch of twice the size
+    twice = [torch.cat([x, x]) for x in batch.inputs]
+    first, second = model(*twice, return_hidden=True).chunk(2)
+    check_targets(first, batch.targets)
+    hidden = torch.stack([first, second], -2).flatten(0, -3)  # N 2 D
+
     output = output_of(model)
     loss_fn = partial(
         r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id, weight=weight

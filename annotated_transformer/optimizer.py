@@ -19,11 +19,13 @@ from annotated_transformer.config import (
 )
 
 # %% auto #0
-__all__ = ['BETAS', 'EPSILON', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup', 'set_learning_rate',
-           'clip_gradients', 'WeightAverage']
+__all__ = ['BETAS', 'EPSILON', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup',
+           'inverse_sqrt_schedule', 'linear_schedule', 'constant_schedule', 'set_learning_rate', 'clip_gradients',
+           'WeightAverage']
 
 # %% ../nbs/12_optimizer.ipynb #reference-adam
-BETAS, EPSILON = (0.9, 0.98), 1e-9  # section 5.3
+BETAS = (0.9, 0.98)  # section 5.3
+EPSILON = 1e-9
 
 
 def reference_adam(
@@ -36,10 +38,16 @@ def reference_adam(
 ) -> Tensor:  # the new weight
     """One step of Adam, written as the formula. Source: Kingma and Ba 2015; constants of
     section 5.3."""
-    (beta_1, beta_2), correct = BETAS, lambda mean, beta: mean / (1 - beta**step)
+    beta_1, beta_2 = BETAS
+
+    # running means of the gradient and of its square
     mean.mul_(beta_1).add_((1 - beta_1) * gradient)
     square.mul_(beta_2).add_((1 - beta_2) * gradient**2)
-    return weight - lr * correct(mean, beta_1) / (correct(square, beta_2).sqrt() + EPSILON)
+
+    # they began at 0, which is corrected
+    corrected_mean = mean / (1 - beta_1**step)
+    corrected_square = square / (1 - beta_2**step)
+    return weight - lr * corrected_mean / (corrected_square.sqrt() + EPSILON)
 
 # %% ../nbs/12_optimizer.ipynb #build-optimizer
 def build_optimizer(
@@ -55,9 +63,12 @@ def build_optimizer(
         raise argument_error(
             'model', type(model).__name__, 'a module with trainable parameters'
         )
+
+    matrices = [p for p in parameters if p.ndim > 1]
+    vectors = [p for p in parameters if p.ndim <= 1]  # biases, gains of norms
     groups = [
-        dict(params=[p for p in parameters if p.ndim > 1], weight_decay=weight_decay),
-        dict(params=[p for p in parameters if p.ndim <= 1], weight_decay=0.0),
+        dict(params=matrices, weight_decay=weight_decay),
+        dict(params=vectors, weight_decay=0.0),
     ]
     return torch.optim.AdamW(groups, lr=lr, betas=BETAS, eps=EPSILON, fused=True)
 
@@ -80,14 +91,27 @@ def linear_warmup(
     return min(1.0, step / warmup_steps)
 
 
-# (step, warmup_steps, steps) -> part of peak
+def inverse_sqrt_schedule(step: int, warmup_steps: int, steps: int) -> float:
+    "The paper's: up to the peak, then down with the root of the steps, as a part of the peak."
+    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+
+
+def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
+    "Up to the peak, then down to 0 in a straight line, as a part of the peak."
+    fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
+    return min(linear_warmup(step, warmup_steps), fall)
+
+
+def constant_schedule(step: int, warmup_steps: int, steps: int) -> float:
+    "Up to the peak, and there it stays, as a part of the peak."
+    return linear_warmup(step, warmup_steps)
+
+
+# (step, warmup_steps, steps) -> part of the peak
 SCHEDULES: dict[str, Callable[[int, int, int], float]] = {
-    # the paper
-    'inverse_sqrt': lambda step, warmup, steps: min(step / warmup, (warmup / step) ** 0.5),
-    'linear': lambda step, warmup, steps: min(
-        linear_warmup(step, warmup), (steps - step + 1) / max(1, steps - warmup + 1)
-    ),
-    'constant': lambda step, warmup, steps: linear_warmup(step, warmup),
+    'inverse_sqrt': inverse_sqrt_schedule,
+    'linear': linear_schedule,
+    'constant': constant_schedule,
 }
 
 # %% ../nbs/12_optimizer.ipynb #set-learning-rate
@@ -121,7 +145,9 @@ class WeightAverage:
         decay: float,  # of the mean in a step, a probability; 0: the weights alone
     ):
         check_probabilities(decay=decay)
-        self.parameters, self.decay, self.steps = list(parameters), decay, 0
+        self.parameters = list(parameters)
+        self.decay = decay
+        self.steps = 0
         # at least in single precision: small changes of bfloat16 numbers round to nothing
         self.means = [
             p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
@@ -129,7 +155,8 @@ class WeightAverage:
         ]
 
     @torch.no_grad()
-    def update(self):  # after each step of the optimizer
+    def update(self):
+        "Take in the weights, after each step of the optimizer."
         self.steps += 1
         share = max(1 - self.decay, 1 / self.steps)  # of the newest; first, a plain mean
         for mean, p in zip(self.means, self.parameters):
@@ -137,10 +164,13 @@ class WeightAverage:
 
     @torch.no_grad()
     def copy_to_model(
-        self, tensors: list | None = None
-    ):  # for the weights; None: the means
+        self,
+        tensors: list | None = None,  # one for each parameter; None: the means
+    ):
         "Give the model other weights: the averaged ones."
-        for p, tensor in zip(self.parameters, tensors or self.means):
+        if tensors is None:
+            tensors = self.means
+        for p, tensor in zip(self.parameters, tensors):
             p.copy_(tensor)
 
     @contextmanager

@@ -236,7 +236,12 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
             return dict(loss=weight.norm().item())
 
         return train(
-            model, batches(stop), config, measure, Checkpoints(folder), progress=False
+            model,
+            batches(stop),
+            config,
+            eval_fn=measure,
+            checkpoints=Checkpoints(folder),
+            progress=False,
         )
 
     whole = training(tmp_path / "whole")

@@ -104,10 +104,11 @@ def run(folder: Path, **given):
         model,
         watched(),
         config,
-        lambda model: evaluate(model, held_out),
-        checkpoints,
-        loss,
+        eval_fn=lambda model: evaluate(model, held_out),
+        checkpoints=checkpoints,
+        loss_fn=loss,
         progress=False,
+        shard=options["shard"],
     )
     run_on_rank_zero(write_model, model, folder)
     run_on_rank_zero(history.save, folder / "history.csv")
@@ -130,5 +131,5 @@ if __name__ == "__main__":
         }
         place = folder / str(number)
         place.mkdir(exist_ok=True)
-        with joined_processes(options.get("shard", False)):
+        with joined_processes():
             run(place, **options)

@@ -244,6 +244,7 @@ def run_captioning(
     progress: bool = True,  # show a bar
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
     device, data = pick_device(device), digits()
@@ -265,9 +266,10 @@ def run_captioning(
         model,
         batches,
         config.training().replace(eval_every=eval_every),
-        measure if eval_every else None,
-        checkpoints,
+        eval_fn=measure if eval_every else None,
+        checkpoints=checkpoints,
         progress=progress,
+        shard=shard,
     )
     start = time.perf_counter()
     predictions = generate_captions(model, pictures)

@@ -122,6 +122,7 @@ def run_copy_task(
     eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
     decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers, see chapter 20
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device, pairs = pick_device(device), held_out_pairs(config)
@@ -140,9 +141,10 @@ def run_copy_task(
         model,
         batches,
         config.training().replace(eval_every=eval_every),
-        measure if eval_every else None,
-        checkpoints,
+        eval_fn=measure if eval_every else None,
+        checkpoints=checkpoints,
         progress=progress,
+        shard=shard,
     )
     start = time.perf_counter()
     predictions = predict(model, sources)

@@ -180,6 +180,7 @@ def run_image_classification(
     progress: bool = True,  # show a bar
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
@@ -201,10 +202,11 @@ def run_image_classification(
         model,
         batches,
         config.training().replace(eval_every=eval_every),
-        measure if eval_every else None,
-        checkpoints,
-        classification_loss,
-        progress,
+        eval_fn=measure if eval_every else None,
+        checkpoints=checkpoints,
+        loss_fn=classification_loss,
+        progress=progress,
+        shard=shard,
     )
     start, labels = time.perf_counter(), data.labels[test_idx]
     answers = predict(model, data.images, test_idx)

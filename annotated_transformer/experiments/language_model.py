@@ -41,7 +41,8 @@ from annotated_transformer.inspection.attention_maps import (
     trace_self_attention,
 )
 from ..models.gpt import GPT, GPTConfig
-from ..training import evaluate, pick_device, progress_bar, train
+from ..training import evaluate, pick_device, train
+from ..utils.progress import ProgressBar
 
 # %% auto #0
 __all__ = ['LANGUAGE_MODEL_SUMMARY', 'ngram_counts', 'KneserNey', 'ngram_loss', 'LanguageModelConfig', 'sample_prompts',
@@ -241,7 +242,7 @@ def ngram_losses(
     check_memory(
         80 * size, 'counting n-grams', text=f'{size:,} tokens'
     )  # measured: 75 bytes
-    with progress_bar(3, progress) as bar:
+    with ProgressBar(3, progress) as bar:
         for n in (2, 3, 5):
             model = KneserNey(training, n, vocab_size)
             losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
@@ -255,6 +256,7 @@ def run_language_model(
     progress: bool = True,  # show a bar
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device, (training, held_out) = pick_device(device), split_text(config.topics())
@@ -278,9 +280,10 @@ def run_language_model(
         model,
         batches,
         config.training().replace(eval_every=eval_every),
-        test if eval_every else None,
-        checkpoints,
+        eval_fn=test if eval_every else None,
+        checkpoints=checkpoints,
         progress=progress,
+        shard=shard,
     )
     scores = dict(task='gpt', loss=test(model)['loss'], **scores)
     start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]

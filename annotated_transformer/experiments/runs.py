@@ -26,7 +26,8 @@ from annotated_transformer.utils.atomic_folders import (
     write_folder,
 )
 from ..distributed import run_on_rank_zero, process_rank
-from ..training import History, TrainConfig
+from ..history import History
+from ..training import TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',

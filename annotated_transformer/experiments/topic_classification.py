@@ -39,8 +39,8 @@ from annotated_transformer.models.bert import (
     SentenceClassifier,
     mask_tokens,
 )
+from ..history import History
 from annotated_transformer.training import (
-    History,
     TrainConfig,
     evaluate,
     pick_device,
@@ -80,13 +80,22 @@ def train_classifier(
     training: TrainConfig,  # steps of 16 sentences, rate, seed
     progress: bool = True,  # show a bar
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
     batches = (
         labelled_batch(sentences, corpus)
         for sentences in shuffled_batches(corpus.labelled, 16, training.seed)
     )
-    train(model, batches, training, None, checkpoints, classification_loss, progress)
+    train(
+        model,
+        batches,
+        training,
+        checkpoints=checkpoints,
+        loss_fn=classification_loss,
+        progress=progress,
+        shard=shard,
+    )
     test = labelled_batch(corpus.held_out, corpus).to(next(model.parameters()).device)
     with torch.no_grad():
         predictions = model(*test.inputs).argmax(-1)
@@ -155,6 +164,7 @@ def pretrain(
     device: torch.device,  # where
     progress: bool = True,  # show a bar
     checkpoints: Checkpoints | None = None,  # saves it, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> tuple[MaskedLanguageModel, History]:  # in evaluation mode
     "Learn to find masked words."
     torch.manual_seed(config.seed)
@@ -166,7 +176,12 @@ def pretrain(
         for passages in shuffled_batches(corpus.passages, config.batch_size, config.seed)
     )
     return model, train(
-        model, batches, config.training(), checkpoints=checkpoints, progress=progress
+        model,
+        batches,
+        config.training(),
+        checkpoints=checkpoints,
+        progress=progress,
+        shard=shard,
     )
 
 
@@ -222,6 +237,7 @@ def run_topic_classification(
     progress: bool = True,  # show bars
     checkpoints: Checkpoints
     | None = None,  # saves all four trainings, and goes on with them
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
@@ -233,12 +249,12 @@ def run_topic_classification(
         return checkpoints and checkpoints.part(name)
 
     masked, history = pretrain(
-        config, corpus, pick_device(device), progress, part('pretraining')
+        config, corpus, pick_device(device), progress, part('pretraining'), shard
     )
     start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
-        done = train_classifier(model, corpus, training, progress, part(name))
+        done = train_classifier(model, corpus, training, progress, part(name), shard)
         scores[name], predictions[name] = done
     scores |= evaluate_mlm(masked, corpus)
     model, seconds = models['accuracy'][0], time.perf_counter() - start

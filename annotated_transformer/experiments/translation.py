@@ -368,8 +368,9 @@ def keep_corpus(
 def run_translation(
     config: TranslationConfig = TranslationConfig(),  # what to do
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    shard: bool = False,  # divide the weights among the processes, see `train`
     n_bleu: int = 200,  # validation sentences that are translated after each epoch
 ) -> ExperimentResult:  # examples are (source text, target text), predictions are texts
     "Train a translator, select a model by the validation part, and score it on the test."
@@ -400,10 +401,11 @@ def run_translation(
             model,
             epochs(train_ids, config.max_tokens, config.seed),
             config.training(n_batches),
-            measure,
-            checkpoints,
-            config.loss_fn(),
-            progress,
+            eval_fn=measure,
+            checkpoints=checkpoints,
+            loss_fn=config.loss_fn(),
+            progress=progress,
+            shard=shard,
         )
         models = candidate_models(config, history, checkpoints, device)
     return evaluate_search(config, text, tokenizer, history, models)

@@ -44,7 +44,7 @@ def work(device: str, shard: bool, preset: str, rows: int, steps: int) -> dict:
     def again(n):
         return (batches[i % len(batches)] for i in range(n))
 
-    with joined_processes(shard):
+    with joined_processes():
         place = pick_device(device)
         torch.manual_seed(0)
         model = Transformer(
@@ -57,6 +57,7 @@ def work(device: str, shard: bool, preset: str, rows: int, steps: int) -> dict:
                 TrainConfig(steps=n, log_every=n, lr=3e-4),
                 loss_fn=chunked_sequence_loss,
                 progress=False,
+                shard=shard,
             )
         return dict(
             rank=process_rank(),
