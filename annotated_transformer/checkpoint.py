@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from annotated_transformer.config import (
     argument_error,
@@ -39,7 +40,8 @@ from annotated_transformer.distributed import (
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
-           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves', 'average_models']
+           'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves',
+           'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3  # of model folders; it changes when names of parameters, options or files do
@@ -147,35 +149,74 @@ def check_fit(
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
+# %% ../nbs/14_checkpoint.ipynb #build-empty
+class EmptyInit(TorchFunctionMode):
+    """Modules that are made inside have weights on the device `meta`: shapes without
+    numbers, and nothing is drawn. Tables that are computed are computed as ever."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+
+        # what weights begin with
+        if function in (torch.empty, torch.randn):
+            return torch.empty(*args, **{**kwargs, 'device': 'meta'})
+
+        # what fills them; on `meta`, a product would import a compiler for a second
+        if getattr(function, '__module__', None) == 'torch.nn.init':
+            return kwargs['tensor'] if 'tensor' in kwargs else args[0]
+        if function in (Tensor.normal_, Tensor.uniform_, Tensor.mul) and args[0].is_meta:
+            return args[0]
+
+        return function(*args, **kwargs)
+
+
+def build_empty(
+    config,  # of the model
+    model_class: type,  # to be built
+    *,
+    n_tensors: int,  # that are going to fill it
+) -> nn.Module:  # whose weights have no numbers yet
+    "A model to be filled. Raises `ValueError` for sizes that no tensor can have."
+    # before a million layers are laid out: each has at least one tensor
+    n_layers = getattr(config, 'n_layers', 0)
+    if n_layers > n_tensors:
+        raise argument_error(
+            'n_layers', n_layers, f'at most {n_tensors}, the number of tensors in the file'
+        )
+
+    try:
+        with EmptyInit():
+            return model_class(config)
+    except (RuntimeError, OverflowError, TypeError) as error:
+        raise argument_error(
+            'configuration', config.to_dict(), 'sizes that a tensor can have'
+        ) from error
+
 # %% ../nbs/14_checkpoint.ipynb #load-model-2
 def build_from(
     config,  # of the model
     model_class: type,  # to be built
     weights: dict,  # name -> tensor
-) -> nn.Module:  # with these weights, on the CPU, in evaluation mode
-    "Compare first, then build, then fill in."
-    # before a million layers are laid out; each has at least one tensor
-    if (n_layers := getattr(config, 'n_layers', 0)) > len(weights):
-        raise argument_error(
-            'n_layers',
-            n_layers,
-            f'at most {len(weights)}, the number of tensors in the file',
-        )
-    with torch.device('meta'):
-        plan = model_class(config)
-    check_fit(plan, weights)
-    tensors = [*plan.parameters(), *plan.buffers()]  # tables of positions as well
-    check_memory(
-        sum(t.numel() * t.element_size() for t in tensors),
-        'the model',
-        configuration=config.to_dict(),
-    )
-    types = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    with torch.random.fork_rng([]):
-        model = model_class(config)  # whose numbers are replaced
-    model.to(types.pop() if len(types) == 1 else torch.float32)
+    device='cpu',  # where to put it
+) -> nn.Module:  # with copies of these weights, in evaluation mode
+    "Build a model, compare, then fill it in."
+    model = build_empty(config, model_class, n_tensors=len(weights))
+    check_fit(model, weights)
+
+    # in one type, on one device
+    dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
+    device = torch.device(device)
+    n_bytes = sum(tensor.numel() for tensor in weights.values()) * dtype.itemsize
+    check_memory(n_bytes, 'the model', device, configuration=config.to_dict())
+
+    copies = {name: tensor.to(device, dtype, copy=True) for name, tensor in weights.items()}
     # strict: names of shared tensors are stored once, and checked above
-    model.load_state_dict(weights, strict=False)
+    model.load_state_dict(copies, strict=False, assign=True)
+
+    # tables of positions follow
+    if any(table.device != device or table.dtype != dtype for table in model.buffers()):
+        model.to(device, dtype)
     return model.eval()
 
 
@@ -190,11 +231,12 @@ def load_model(
     from safetensors.torch import load_file
 
     def read(folder):  # no more than has to be of one version
-        return (folder / CONFIG).read_text(encoding='utf-8'), load_file(folder / WEIGHTS)
+        text = (folder / CONFIG).read_text(encoding='utf-8')
+        config = read_config(text, model_class)
+        return build_from(config, model_class, load_file(folder / WEIGHTS), device)
 
     try:
-        text, weights = read_folder(folder, read, (CONFIG, WEIGHTS))
-        return build_from(read_config(text, model_class), model_class, weights).to(device)
+        return read_folder(folder, read, (CONFIG, WEIGHTS))
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         why = str(error).partition('\nException raised from')[0]  # without frames of C++
         raise ValueError(f'{folder} holds no readable model: {why}') from error
