@@ -63,7 +63,9 @@ class WeightMap:
         for name, piece in self.pieces(weight).items():
             theirs = weights[name].to(piece.dtype)
 
-            if self.order is None:
+            if self.transposed:
+                piece.t().copy_(theirs.t())  # twice as fast as the other way round
+            elif self.order is None:
                 piece.copy_(theirs)
             elif self.axis == 0:
                 order = self.order[start : start + len(piece)] - start
