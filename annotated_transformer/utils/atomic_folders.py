@@ -9,9 +9,7 @@ import errno
 import hashlib
 import json
 import os
-import re
 import shutil
-import socket
 import time
 import urllib.request
 import uuid
@@ -20,13 +18,14 @@ from contextlib import contextmanager
 from glob import escape
 from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..config import argument_error
 
 # %% auto #0
 __all__ = ['MANIFEST', 'sha256', 'describe_files', 'read_manifest', 'check_files', 'foreign_files', 'check_replaceable', 'flush',
-           'put_in_place', 'finish_replacing', 'replaced_folders', 'unfinished_name', 'write_folder',
-           'remove_unfinished', 'wait_for_folder', 'read_folder', 'lock_folder', 'fetch_file']
+           'write_folder', 'remove_unfinished', 'old_path', 'put_back', 'wait_for_folder', 'read_folder', 'lock_folder',
+           'fetch_file']
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -47,32 +46,34 @@ def describe_files(
     folder: Path,  # with files in it, at any depth
 ) -> dict:  # path inside the folder -> size in bytes and SHA-256
     "What a manifest says of every file."
-    paths = sorted(p for p in folder.rglob('*') if p.is_file() and p != folder / MANIFEST)
-    return {
-        p.relative_to(folder).as_posix(): dict(size=p.stat().st_size, sha256=sha256(p))
-        for p in paths
-    }
+    files = {}
+    for path in sorted(folder.rglob('*')):
+        if path.is_file() and path != folder / MANIFEST:
+            name = path.relative_to(folder).as_posix()
+            files[name] = dict(size=path.stat().st_size, sha256=sha256(path))
+    return files
 
 
 def read_manifest(
     folder,  # written by `write_folder`
 ) -> dict:  # `id`, and `files`: name -> size and SHA-256
-    """The list of a folder's files. Raises `FileNotFoundError` or `ValueError` that names
-    the one that is wrong."""
+    """Read the list of a folder's files. Raises `FileNotFoundError` or `ValueError` that
+    names the file that is wrong."""
     path = Path(folder) / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(
             f'{path} is missing; every folder that this library wrote has one'
         )
+
     try:
         manifest = json.loads(path.read_text(encoding='utf-8'))
         for entry in manifest['files'].values():
             if type(entry['size']) is not int:
                 raise ValueError(f'size {entry["size"]!r}')
             str(entry['sha256'])
-        return manifest
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f'{path} is damaged: {error!r}') from error
+    return manifest
 
 
 def check_files(
@@ -81,12 +82,16 @@ def check_files(
 ):
     "Raise `ValueError` unless the files are those of the manifest, to the last bit."
     files = read_manifest(folder)['files']
-    for name in files if names is None else names:
+    if names is None:
+        names = files
+
+    for name in names:
         path = Path(folder) / name
         if name not in files or not path.is_file():
             raise FileNotFoundError(
                 f'{path} is missing; the folder holds {", ".join(sorted(files))}'
             )
+
         size = path.stat().st_size
         if size != files[name]['size']:
             raise ValueError(
@@ -102,18 +107,17 @@ def check_files(
 def foreign_files(
     folder: Path,  # there, or not
 ) -> list:  # paths in it that this library did not write
-    "Files that are not in the folder's manifest; all, where there is no manifest."
-    try:
-        paths = [
-            path for path in folder.rglob('*') if path.is_symlink() or not path.is_dir()
-        ]
-    except FileNotFoundError:
-        return []  # just being replaced
+    "List the files that are not in the folder's manifest; all, if it has no manifest."
     try:
         known = {MANIFEST, *read_manifest(folder)['files']}
     except (FileNotFoundError, ValueError):
         known = set()
-    return sorted({path.relative_to(folder).as_posix() for path in paths} - known)
+
+    try:
+        paths = [p for p in folder.rglob('*') if p.is_symlink() or not p.is_dir()]
+    except FileNotFoundError:
+        return []  # another process is replacing the folder
+    return sorted({p.relative_to(folder).as_posix() for p in paths} - known)
 
 
 def check_replaceable(
@@ -121,111 +125,46 @@ def check_replaceable(
     overwrite: bool = False,  # whatever it holds
 ) -> Path:  # absolute, and where a link leads
     "Raise `ValueError` unless the folder may be replaced."
-    given, folder = folder, Path(os.path.realpath(folder))
-    if not str(given) or folder in (Path.cwd(), *Path.cwd().parents):
+    given = str(folder)
+    folder = Path(os.path.realpath(folder))
+
+    if folder in (Path.cwd(), *Path.cwd().parents):
         raise argument_error(
             'folder',
-            str(given),
+            given,
             'one inside the current folder, or elsewhere: this one cannot be replaced',
         )
     if folder.exists() and not folder.is_dir():
-        raise argument_error('folder', str(given), 'a folder; this is a file')
+        raise argument_error('folder', given, 'a folder; this is a file')
+
     foreign = foreign_files(folder)
-    if foreign and not overwrite:  # or is it just being replaced?
-        foreign = [name for name in foreign_files(folder) if name in foreign]
     if foreign and not overwrite:
         shown = ', '.join(foreign[:3]) + (', ...' if len(foreign) > 3 else '')
         raise argument_error(
             'folder',
-            str(given),
+            given,
             'a new folder, or one that this library '
             f'wrote; it holds {shown} (overwrite keeps other files)',
         )
     return folder
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #write-folder
-def flush(path: Path):  # a file or a folder
+def flush(
+    path: Path,  # of a file or a folder
+):
     "Wait until what was written is on the disk, where the system can say so."
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return  # Windows opens no folders
+    if os.name == 'nt':
+        return  # Windows opens no folders, and flushes no files that are open for reading
+
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
-    except OSError as error:  # some file systems cannot; a full or broken disk is told
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EROFS):
+    except OSError as error:
+        # some network file systems cannot flush; a full or broken disk is an error
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
         os.close(handle)
-
-
-def put_in_place(
-    new: Path,  # a whole folder
-    folder: Path,  # whose place it takes
-):
-    "Rename `new` to `folder`; keep what a folder that was there held beside our files."
-    replaced = []
-    for _ in range(100):
-        old = folder.with_name(f'.{folder.name}.old-{time.time_ns()}-{uuid.uuid4().hex}')
-        try:
-            if folder.exists():
-                os.rename(folder, old)
-                replaced.append(old)
-            os.rename(new, folder)
-            break
-        except OSError as error:
-            # somebody else is doing the same, and was faster
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                continue
-            if replaced and not folder.exists():
-                os.rename(replaced[-1], folder)
-            raise argument_error(
-                'folder',
-                str(folder),
-                f'one that can be renamed ({error.strerror}); try one inside it',
-            ) from error
-    else:
-        raise OSError(f'{folder} is replaced again and again by others')
-    finish_replacing(folder)
-
-
-def finish_replacing(
-    folder: Path,  # there, perhaps with old ones that were renamed
-):
-    "Take what is not ours out of the folders that were replaced, and remove them."
-    replaced = replaced_folders(folder)
-    if not (folder / MANIFEST).is_file():
-        return  # somebody is between two renamings
-    for old in reversed(replaced):  # of files of one name, the newest stays
-        gone = unfinished_name(folder)  # half removed, nothing of it is anybody's
-        try:
-            for name in foreign_files(old):
-                if (folder / name).exists():
-                    continue
-                for parent in reversed(Path(name).parents[:-1]):
-                    (folder / parent).mkdir(exist_ok=True)
-                os.rename(old / name, folder / name)
-            os.rename(old, gone)
-        except OSError:
-            continue  # it stays, with what could not be moved
-        shutil.rmtree(gone, ignore_errors=True)
-
-
-def replaced_folders(folder: Path) -> list:  # the oldest first
-    "The folders that were renamed out of the way, and not removed yet."
-    name = re.compile(rf'\.{re.escape(folder.name)}\.old-\d+-[0-9a-f]{{32}}')
-    return sorted(
-        path
-        for path in folder.parent.glob(f'.{escape(folder.name)}.old-*')
-        if name.fullmatch(path.name)
-    )
-
-
-def unfinished_name(folder: Path) -> Path:  # beside it
-    "A name that nobody reads; what bears it is removed when this process is gone."
-    return folder.with_name(
-        f'.{folder.name}.new-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}'
-    )
 
 
 @contextmanager
@@ -233,64 +172,97 @@ def write_folder(
     folder,  # that is to be written, or replaced as a whole
     overwrite: bool = False,  # whatever it holds
 ) -> Iterator[Path]:  # the folder to write into meanwhile
-    "What is written in the block takes the place of `folder`, if the block ends well."
+    """What is written in the block takes the place of `folder`, if the block ends well.
+    Raises `ValueError` if the folder cannot be replaced, `OSError` if the disk is full."""
     folder = check_replaceable(folder, overwrite)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    put_back(folder)
     remove_unfinished(folder)
-    if replaced_folders(folder):  # a process was killed while it replaced
-        wait_for_folder(folder)
-        finish_replacing(folder)
-    new = unfinished_name(folder)
-    new.mkdir()
-    try:
+
+    prefix = f'.{folder.name}.new-'
+    with TemporaryDirectory(
+        prefix=prefix, dir=folder.parent, ignore_cleanup_errors=True
+    ) as place:
+        new = Path(place) / 'new'
+        new.mkdir()
         yield new
+
         manifest = dict(id=uuid.uuid4().hex, files=describe_files(new))
         (new / MANIFEST).write_text(json.dumps(manifest, indent=2) + '\n', encoding='utf-8')
+
+        # keep the files of others, also those that came since the block began
+        check_replaceable(folder, overwrite)
+        if overwrite:
+            for name in foreign_files(folder):
+                if not (new / name).exists():
+                    (new / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(folder / name, new / name, follow_symlinks=False)
+
         for path in [*new.rglob('*'), new]:
             flush(path)
-        check_files(new)
-        put_in_place(new, folder)
+
+        # the two renamings
+        old = old_path(folder)
+        try:
+            if folder.exists():
+                shutil.rmtree(old, ignore_errors=True)
+                os.rename(folder, old)
+            os.rename(new, folder)
+        except OSError as error:
+            if old.exists() and not folder.exists():
+                os.rename(old, folder)
+            raise argument_error(
+                'folder',
+                str(folder),
+                f'one that can be renamed ({error.strerror}); try one inside it',
+            ) from error
         flush(folder.parent)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #wait_for_folder
 def remove_unfinished(
-    folder: Path,  # whose unfinished successors are to go
+    folder: Path,  # absolute
 ):
-    "Remove what processes of this machine left when they were killed while writing."
-    start = f'.{folder.name}.new-{socket.gethostname()}-'
+    "Remove what programs left beside it that were killed while they wrote, a day ago."
+    a_day_ago = time.time() - 24 * 60 * 60
     for path in folder.parent.glob(f'.{escape(folder.name)}.new-*'):
-        if not path.name.startswith(start):
-            continue
         try:
-            os.kill(int(path.name[len(start) :].partition('-')[0]), 0)
-        except ProcessLookupError:
-            shutil.rmtree(path, ignore_errors=True)
-        except (OSError, ValueError):
-            pass  # alive, of somebody else
+            if path.stat().st_mtime < a_day_ago:
+                shutil.rmtree(path)
+        except OSError:
+            pass  # another process was faster
+
+
+def old_path(folder: Path) -> Path:  # where a folder is while it is being replaced
+    return folder.with_name(f'.{folder.name}.old')
+
+
+def put_back(
+    folder: Path,  # absolute
+):
+    "If a program was killed between the two renamings, put the old folder back."
+    old = old_path(folder)
+    for _ in range(25):
+        if folder.exists() or not old.exists():
+            return
+        time.sleep(0.02)  # it may be going on
+
+    try:
+        os.rename(old, folder)
+    except OSError:
+        pass  # another process was faster
 
 
 def wait_for_folder(
     folder,  # that should be there
 ) -> Path:  # the same
-    "Wait for a folder that is being replaced; put back one whose replacing was cut off."
-    folder, place = Path(folder), Path(os.path.realpath(folder))  # where a link leads
-    for _ in range(20):
-        if folder.exists():
-            return folder
-        left = replaced_folders(place)
-        if not left:
-            break
-        time.sleep(0.02)
-    else:
-        try:
-            os.rename(left[-1], place)
-        except OSError:
-            pass  # somebody else was faster
-    if folder.exists():
-        return folder
-    raise FileNotFoundError(f'{folder} is missing: there is no such folder')
+    """Wait for a folder that is being replaced; put back one whose replacing was cut off.
+    Raises `FileNotFoundError` if there is none."""
+    folder = Path(folder)
+    put_back(Path(os.path.realpath(folder)))  # where a link leads
+    if not folder.exists():
+        raise FileNotFoundError(f'{folder} is missing: there is no such folder')
+    return folder
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #read-folder
 def read_folder(
@@ -302,18 +274,18 @@ def read_folder(
     for attempt in range(50):
         manifest = None
         try:
-            wait_for_folder(folder)
+            folder = wait_for_folder(folder)
             manifest = read_manifest(folder)
             check_files(folder, names)
-            result = read(Path(folder))
+            result = read(folder)
             if read_manifest(folder) == manifest:
                 return result
         except Exception:  # whatever `read` says of half a file
-            # wrong in a version that is still there, or replaced meanwhile?
+            # is this version wrong, or is it being replaced?
             try:
                 replaced = read_manifest(folder) != manifest
             except (OSError, ValueError):
-                replaced = attempt < 10  # it may come back
+                replaced = attempt < 10
             if not replaced:
                 raise
         time.sleep(0.01)
@@ -328,14 +300,9 @@ def lock_folder(
     from filelock import FileLock, Timeout  # torch brings it; here, as it is rarely needed
 
     folder = Path(os.path.realpath(folder))
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise argument_error(
-            'folder', str(folder), f'a folder that can be made ({error.strerror})'
-        ) from error
     lock = FileLock(folder.with_name(f'.{folder.name}.lock'), timeout=0)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout as error:
         raise argument_error(
@@ -343,8 +310,9 @@ def lock_folder(
         ) from error
     except OSError as error:
         raise argument_error(
-            'folder', str(folder), f'a place where files can be written ({error.strerror})'
+            'folder', str(folder), f'a folder that can be made ({error.strerror})'
         ) from error
+
     try:
         yield
     finally:
@@ -360,22 +328,21 @@ def fetch_file(
 ):
     "Download a file, whole and right or not at all. Raises `OSError` with the way out."
     path = Path(path)
-    part = path.with_name(f'.{path.name}.{uuid.uuid4().hex[:8]}')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(url, timeout=timeout) as reply, open(part, 'xb') as out:
-            while piece := reply.read(1 << 20):
-                out.write(piece)
-            if left := getattr(reply, 'length', 0):  # of what was announced
-                raise OSError(f'its last {left:,} bytes did not come')
-        if (found := sha256(part)) != checksum:
-            raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
-        flush(part)
-        os.replace(part, path)
+        with TemporaryDirectory(prefix=f'.{path.name}.', dir=path.parent) as place:
+            part = Path(place) / path.name
+            with urllib.request.urlopen(url, timeout=timeout) as reply:
+                with open(part, 'xb') as file:
+                    shutil.copyfileobj(reply, file)
+
+            found = sha256(part)  # also wrong if the end did not come
+            if found != checksum:
+                raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
+            flush(part)
+            os.replace(part, path)
     except (OSError, HTTPException) as error:
         raise OSError(
             f'{path.name} could not be fetched from {url}: {error}. Download it '
             f'by hand to {path}{advice}'
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
