@@ -5,40 +5,47 @@
 # %% ../nbs/14_checkpoint.ipynb #checkpoint-code-2
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
 import shutil
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from annotated_transformer.config import (
     argument_error,
     check_memory,
     check_sizes,
+    import_extra,
     unwrap_compiled,
 )
+from .utils.atomic_folders import read_folder, write_folder
+from .loss import nan_to_inf
 from annotated_transformer.distributed import (
     gather_values,
-    process_rank,
+    load_shards,
     run_on_rank_zero,
-    scatter_weights,
+    process_rank,
+    put_shards,
+    save_shards,
+    take_shards,
 )
-from .loss import nan_to_inf
-from .utils.atomic_folders import read_folder, write_folder
-from .utils.progress import TensorBoardCurves
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
-           'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'average_models']
+__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
+           'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves',
+           'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3  # of model folders; it changes when names of parameters, options or files do
-CONFIG = 'config.json'
-WEIGHTS = 'model.safetensors'
+CONFIG, WEIGHTS, SHARDS = 'config.json', 'model.safetensors', 'shards'
 
 
 def distinct_weights(
@@ -65,14 +72,12 @@ def write_model(
     if hasattr(model, 'config'):
         config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
-
     try:
         save_file(distinct_weights(model), folder / WEIGHTS, {'format': 'pt'})
     except SafetensorError as error:
         raise OSError(str(error)) from error  # a full disk
-    # safetensors hides the file from the group; whoever may read the folder may read it
-    (folder / WEIGHTS).chmod(folder.stat().st_mode & 0o666)
-
+    shutil.copymode(folder, folder / WEIGHTS)  # safetensors hides it from the group
+    os.chmod(folder / WEIGHTS, (folder / WEIGHTS).stat().st_mode & 0o666)
     if tokenizer is not None:
         tokenizer.save(folder)
 
@@ -81,7 +86,6 @@ def save_model(
     model: nn.Module,  # with a `config`, to be saved
     folder,  # made if it is not there, replaced if this library wrote it
     tokenizer=None,  # saved beside it by its own `save(folder)`
-    *,
     overwrite: bool = False,  # also a folder with other files in it
 ) -> Path:  # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
@@ -145,35 +149,74 @@ def check_fit(
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
+# %% ../nbs/14_checkpoint.ipynb #build-empty
+class EmptyInit(TorchFunctionMode):
+    """Modules that are made inside have weights on the device `meta`: shapes without
+    numbers, and nothing is drawn. Tables that are computed are computed as ever."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+
+        # what weights begin with
+        if function in (torch.empty, torch.randn):
+            return torch.empty(*args, **{**kwargs, 'device': 'meta'})
+
+        # what fills them; on `meta`, a product would import a compiler for a second
+        if getattr(function, '__module__', None) == 'torch.nn.init':
+            return kwargs['tensor'] if 'tensor' in kwargs else args[0]
+        if function in (Tensor.normal_, Tensor.uniform_, Tensor.mul) and args[0].is_meta:
+            return args[0]
+
+        return function(*args, **kwargs)
+
+
+def build_empty(
+    config,  # of the model
+    model_class: type,  # to be built
+    *,
+    n_tensors: int,  # that are going to fill it
+) -> nn.Module:  # whose weights have no numbers yet
+    "A model to be filled. Raises `ValueError` for sizes that no tensor can have."
+    # before a million layers are laid out: each has at least one tensor
+    n_layers = getattr(config, 'n_layers', 0)
+    if n_layers > n_tensors:
+        raise argument_error(
+            'n_layers', n_layers, f'at most {n_tensors}, the number of tensors in the file'
+        )
+
+    try:
+        with EmptyInit():
+            return model_class(config)
+    except (RuntimeError, OverflowError, TypeError) as error:
+        raise argument_error(
+            'configuration', config.to_dict(), 'sizes that a tensor can have'
+        ) from error
+
 # %% ../nbs/14_checkpoint.ipynb #load-model-2
 def build_from(
     config,  # of the model
     model_class: type,  # to be built
     weights: dict,  # name -> tensor
-) -> nn.Module:  # with these weights, on the CPU, in evaluation mode
-    "Compare first, then build, then fill in."
-    # before a million layers are laid out; each has at least one tensor
-    if (n_layers := getattr(config, 'n_layers', 0)) > len(weights):
-        raise argument_error(
-            'n_layers',
-            n_layers,
-            f'at most {len(weights)}, the number of tensors in the file',
-        )
-    with torch.device('meta'):
-        plan = model_class(config)
-    check_fit(plan, weights)
-    tensors = [*plan.parameters(), *plan.buffers()]  # tables of positions as well
-    check_memory(
-        sum(t.numel() * t.element_size() for t in tensors),
-        'the model',
-        configuration=config.to_dict(),
-    )
-    types = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
-    with torch.random.fork_rng([]):
-        model = model_class(config)  # whose numbers are replaced
-    model.to(types.pop() if len(types) == 1 else torch.float32)
+    device='cpu',  # where to put it
+) -> nn.Module:  # with copies of these weights, in evaluation mode
+    "Build a model, compare, then fill it in."
+    model = build_empty(config, model_class, n_tensors=len(weights))
+    check_fit(model, weights)
+
+    # in one type, on one device
+    dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
+    device = torch.device(device)
+    n_bytes = sum(tensor.numel() for tensor in weights.values()) * dtype.itemsize
+    check_memory(n_bytes, 'the model', device, configuration=config.to_dict())
+
+    copies = {name: tensor.to(device, dtype, copy=True) for name, tensor in weights.items()}
     # strict: names of shared tensors are stored once, and checked above
-    model.load_state_dict(weights, strict=False)
+    model.load_state_dict(copies, strict=False, assign=True)
+
+    # tables of positions follow
+    if any(table.device != device or table.dtype != dtype for table in model.buffers()):
+        model.to(device, dtype)
     return model.eval()
 
 
@@ -188,11 +231,12 @@ def load_model(
     from safetensors.torch import load_file
 
     def read(folder):  # no more than has to be of one version
-        return (folder / CONFIG).read_text(encoding='utf-8'), load_file(folder / WEIGHTS)
+        text = (folder / CONFIG).read_text(encoding='utf-8')
+        config = read_config(text, model_class)
+        return build_from(config, model_class, load_file(folder / WEIGHTS), device)
 
     try:
-        text, weights = read_folder(folder, read, (CONFIG, WEIGHTS))
-        return build_from(read_config(text, model_class), model_class, weights).to(device)
+        return read_folder(folder, read, (CONFIG, WEIGHTS))
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         why = str(error).partition('\nException raised from')[0]  # without frames of C++
         raise ValueError(f'{folder} holds no readable model: {why}') from error
@@ -208,164 +252,178 @@ class Checkpoints:
     keep: int = 2  # the newest ones
     keep_evaluated: int = 0  # of the last evaluations, whose weights stay beside the best
     tensorboard: bool = False  # also write the history for TensorBoard, as it grows
+    saved: float = field(default_factory=time.monotonic)  # when it was done last, seconds
 
     def __post_init__(self):
+        self.folder = Path(self.folder)
         check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
+        self.curves = Curves(self.folder / 'tensorboard') if self.tensorboard else None
 
-        self.folder = Path(self.folder)
-        self.last_saved = time.monotonic()
-        self.curves = None
-        if self.tensorboard:
-            self.curves = TensorBoardCurves(self.folder / 'tensorboard')
-
-    def part(self, name: str) -> Checkpoints:
+    def part(self, name: str):  # of one of several trainings
         "The checkpoints of a training inside a larger run."
-        return replace(self, folder=self.folder / name)
-
-    def path(self, step: int) -> Path:
-        "Where the checkpoint of a step is."
-        return self.folder / f'step-{step:08}'
+        return replace(self, folder=self.folder / name, saved=time.monotonic())
 
     def steps(self) -> list:  # of ints, the newest first
         "The steps after which something was saved."
-        names = [path.name.removeprefix('step-') for path in self.folder.glob('step-*')]
-        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+        names = [p.name for p in self.folder.glob('step-*')] if self.folder.is_dir() else []
+        return sorted(
+            (int(name[5:]) for name in names if re.fullmatch(r'step-\d+', name)),
+            reverse=True,
+        )
+
+    def path(self, step: int) -> Path:
+        return self.folder / f'step-{step:08}'
 
     def is_due(
         self,
         step: int,  # done
         last: int,  # step of the run
     ) -> bool:
-        "Whether it is time to save."
-        if step == last:
-            return True
-        if self.every_steps > 0 and step % self.every_steps == 0:
-            return True
-        return time.monotonic() - self.last_saved > 60 * self.every_minutes
+        return (
+            step == last
+            or self.every_steps > 0
+            and step % self.every_steps == 0
+            or time.monotonic() - self.saved > 60 * self.every_minutes
+        )
 
     def save(self, state):  # a `TrainingState`
-        "Keep the state. All processes call it, and the first one writes."
-        self.last_saved = time.monotonic()
-        run_on_rank_zero(self.write, state, state.state_dict())
+        "Keep the state. All processes call it: each writes its shards, the first the rest."
+        self.saved, unfinished = time.monotonic(), self.folder / '.shards'
+        values, shards = take_shards(state.state_dict())  # shards: if there are any
+        try:
+            run_on_rank_zero(shutil.rmtree, unfinished, True)  # of a run that was killed
+            if shards:
+                save_shards(shards, unfinished)
+        except OSError as error:
+            run_on_rank_zero(self.warn_unsaved, state, error)
+        else:
+            run_on_rank_zero(self.save_state, state, values, unfinished)
 
-    def write(
+    def save_state(
         self,
         state,  # a `TrainingState`
-        values: dict,  # its `state_dict`
+        values: dict,  # its `state_dict`, without shards
+        shards: Path,  # a folder with them, if they are divided
     ):
         "Write a checkpoint, then remove the oldest ones. A full disk is survived."
-        step = state.history.steps
         try:
-            with write_folder(self.path(step)) as new:
+            with write_folder(self.path(state.history.steps)) as new:
+                if shards.exists():
+                    os.rename(shards, new / SHARDS)
                 write_model(state.model, new)
-                torch.save(values, new / 'training.pt')
+                content = io.BytesIO()  # errors of writing are then Python's own
+                torch.save(values, content)
+                (new / 'training.pt').write_bytes(content.getbuffer())
                 state.history.save(new / 'history.csv')
-        except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError
-            kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
-            warnings.warn(f'no checkpoint of step {step}, {kept}: {error}')
-            return
+        except OSError as error:
+            self.warn_unsaved(state, error)
+        else:
+            # of this run: what it passed over, since it is damaged, has a larger number
+            ours = [step for step in self.steps() if step <= state.history.steps]
+            for step in ours[self.keep :]:
+                shutil.rmtree(self.path(step))
 
-        # a damaged one that this run passed over has a larger number, and does not count
-        ours = [number for number in self.steps() if number <= step]
-        for number in ours[self.keep :]:
-            shutil.rmtree(self.path(number))
+    def warn_unsaved(self, state, error):  # a `TrainingState`; why it could not be written
+        kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
+        warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
 
     def read_newest(self) -> tuple:  # step, 0 if there is none; weights; state
-        "The newest checkpoint that can be read."
+        "The newest checkpoint that can be read. Raises `ValueError` if processes differ."
+        found = 0, {}, {}
         for step in self.steps():
             try:
-                weights, values = read_folder(self.path(step), read_checkpoint)
+                found = step, *read_folder(self.path(step), read_checkpoint)
             except (OSError, ValueError, RuntimeError) as error:
                 warnings.warn(f'{self.path(step)} is passed over: {error}')
             else:
-                return step, weights, values
-        return 0, {}, {}
-
-    def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
-        """Go on with the newest checkpoint that can be read. Raises `ValueError` if it is of
-        another run, or if processes differ."""
-        run_on_rank_zero(self.remove_unfinished)
-        step, weights, values = self.read_newest()
-        steps = gather_values(step)
-        if len(set(steps)) > 1:  # each would train on from another one
+                break
+        if (
+            len(set(steps := gather_values(found[0]))) > 1
+        ):  # of another, each would train on
             raise argument_error(
                 'folder',
                 f'{self.folder}, where the processes can read the steps {steps}',
                 'one that all of them can read',
             )
-        if step == 0:
+        return found
+
+    def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
+        "Go on with the newest checkpoint that can be read. Raises `ValueError`."
+        step, tensors, saved = self.read_newest()
+        if not step:
             return False
-
         model = unwrap_compiled(state.model)
-        check_fit(model, weights)
-        state.load_state_dict(values)
-        model.load_state_dict(weights, strict=False)
-        scatter_weights(model, state.runner)
+        check_fit(model, tensors)
+        if (shards := self.path(step) / SHARDS).exists():
+            parameter = next(state.runner.parameters())
+            saved = put_shards(saved, load_shards(shards, parameter))
+        try:
+            state.load_state_dict(saved)
+        except KeyError as error:
+            raise ValueError(
+                f'{self.path(step)} is of another version of this '
+                f'library: it has no {error}'
+            ) from error
+        model.load_state_dict(tensors, strict=False)
         return True
-
-    def remove_unfinished(self):
-        "Remove what a run was writing when it was killed."
-        for path in self.folder.glob('.step-*'):
-            shutil.rmtree(path, ignore_errors=True)
-
-    def evaluated(self) -> dict:  # step -> folder of a model, the oldest first
-        "The weights that were kept of evaluations."
-        paths = sorted((self.folder / 'evaluated').glob('step-*'))
-        return {int(path.name.removeprefix('step-')): path for path in paths}
-
-    def save_evaluated(self, state):  # a `TrainingState`; its history has an `eval_loss`
-        "Keep the weights of this evaluation and some before it, and those of the best."
-        if self.keep_evaluated == 0:
-            return
-        step = state.history.steps
-        losses = dict(zip(*state.history.column('eval_loss')))
-        if step not in losses:
-            raise argument_error('eval_fn', 'no loss', 'a loss, for keep_evaluated')
-
-        path = self.folder / 'evaluated' / self.path(step).name
-        try:
-            with write_folder(path) as new:
-                write_model(state.model, new)
-        except OSError as error:
-            warnings.warn(f'{path} is not written: {error}')
-
-        best = min(losses, key=lambda step: nan_to_inf(losses[step]))
-        wanted = {best, *sorted(losses)[-self.keep_evaluated :]}
-        for step, path in self.evaluated().items():
-            if step not in wanted:
-                shutil.rmtree(path)
-
-    def save_failure(self, error):  # a `NotFinite`
-        "Keep the batches of the step whose loss was not finite, to be studied."
-        path = self.folder / f'not-finite-{error.step:08}.pt'
-        values = dict(
-            step=error.step,
-            loss=error.loss,
-            message=str(error),
-            gradient_norm=error.gradient_norm,
-            lr=error.learning_rate,
-            inputs=[list(batch.inputs) for batch in error.batches],
-            targets=[batch.targets for batch in error.batches],
-        )
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            torch.save(values, path)
-        except (OSError, RuntimeError) as full:
-            warnings.warn(f'the batches could not be kept: {full}')
-        else:
-            error.args = (f'{error} (its batches are in {path})',)
 
     def log_row(self, row: dict):  # the newest of the history
         "Show it in TensorBoard, if that is wanted."
         if self.curves and process_rank() == 0:
             self.curves.add(row)
 
-    def close(self):
-        "End the curves of this training; another one may follow."
+    def close(self):  # when the training ends; another one may follow
         if self.curves:
             self.curves.close()
+
+    def evaluated(self) -> dict:  # step -> folder of a model, the oldest first
+        "The weights that were kept of evaluations."
+        paths = sorted((self.folder / 'evaluated').glob('step-*'))
+        return {int(path.name[5:]): path for path in paths}
+
+    def save_evaluated(self, state):  # a `TrainingState`; its history has an `eval_loss`
+        "Keep the weights of this evaluation and some before it, and those of the best."
+        if not self.keep_evaluated:
+            return
+        losses = dict(zip(*state.history.column('eval_loss')))
+        if state.history.steps not in losses:
+            raise argument_error('eval_fn', 'no loss', 'a loss, for keep_evaluated')
+        path = self.folder / 'evaluated' / self.path(state.history.steps).name
+        try:
+            with write_folder(path) as new:
+                write_model(state.model, new)
+        except OSError as error:
+            warnings.warn(f'{path} is not written: {error}')
+        best = min(losses, key=lambda step: nan_to_inf(losses[step]))
+        wanted = {*sorted(losses)[-self.keep_evaluated :], best}
+        for step, path in self.evaluated().items():
+            if step not in wanted:
+                shutil.rmtree(path)
+
+    def save_failure(self, error):  # a `NotFinite`
+        "Keep the batches of the step whose loss was not finite, to be studied."
+        path, content = self.folder / f'not-finite-{error.step:08}.pt', io.BytesIO()
+        torch.save(
+            dict(
+                step=error.step,
+                loss=error.loss,
+                message=str(error),
+                gradient_norm=error.gradient_norm,
+                lr=error.learning_rate,
+                inputs=[list(batch.inputs) for batch in error.batches],
+                targets=[batch.targets for batch in error.batches],
+            ),
+            content,
+        )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.getbuffer())
+        except OSError as full:
+            warnings.warn(f'the batches could not be kept: {full}')
+        else:
+            error.args = (f'{error} (its batches are in {path})',)
 
 
 def read_checkpoint(
@@ -374,9 +432,41 @@ def read_checkpoint(
     "Read without running anything. Raises `OSError`, `ValueError` or `RuntimeError`."
     from safetensors.torch import load_file
 
-    weights = load_file(folder / WEIGHTS)
     state = torch.load(folder / 'training.pt', map_location='cpu', weights_only=True)
-    return weights, state
+    return load_file(folder / WEIGHTS), state
+
+# %% ../nbs/14_checkpoint.ipynb #curves
+class Curves:
+    "The history of a training, written for TensorBoard as it grows."
+
+    def __init__(self, folder: Path):  # for the files
+        # find out now, not after the first steps
+        import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
+        self.folder, self.writer, self.ended = folder, None, False
+
+    def add(self, row: dict):  # of the history: numbers by name, and their step
+        "Write a row. Where that is impossible, warn once, and write no more."
+        from torch.utils.tensorboard import SummaryWriter
+
+        if self.ended:
+            return
+        try:  # from the first step on: what an earlier run has shown of it is taken back
+            self.writer = self.writer or SummaryWriter(self.folder, purge_step=row['step'])
+            for name in row.keys() - {'step'}:
+                self.writer.add_scalar(name, row[name], row['step'])
+            self.writer.flush()
+        except OSError as error:
+            warnings.warn(f'no more curves for TensorBoard: {error}')
+            self.ended = True
+
+    def close(self):
+        "Let go of the file; whoever trains again begins another one."
+        writer, self.writer = self.writer, None
+        try:
+            if writer:
+                writer.close()
+        except OSError:
+            pass  # said before
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
 def average_models(
@@ -387,7 +477,6 @@ def average_models(
     "One model whose weights are the means of those of several. Source: section 6.1."
     if not folders:
         raise argument_error('folders', folders, 'at least one')
-
     model = load_model(folders[0], model_class)
     total = {name: tensor.double() for name, tensor in distinct_weights(model).items()}
     for folder in folders[1:]:
@@ -398,7 +487,6 @@ def average_models(
             )
         for name, tensor in distinct_weights(other).items():
             total[name] += tensor.double()
-
     mean = {name: tensor / len(folders) for name, tensor in total.items()}
     model.load_state_dict(mean, strict=False)  # shared weights are in it once
     return model.to(device)

@@ -4,11 +4,13 @@ import json
 import os
 import pickle
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from annotated_transformer.checkpoint import load_model, save_model
+from annotated_transformer.checkpoint import build_empty, load_model, save_model
 from annotated_transformer.decoding import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (
@@ -26,6 +28,7 @@ from annotated_transformer.transformer import Transformer, TransformerConfig
 from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 transformers = pytest.importorskip(
     "transformers", reason="the models are Hugging Face's: pip install -e '.[dev]'"
@@ -449,7 +452,9 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
     for options, why in [
         (dict(model_type="gpt2"), "model_type: got 'gpt2', expected 'bert'"),
         (dict(architectures=["BertForMaskedLn"]), "did you mean 'BertForMaskedLM'"),
-        (dict(num_hidden_layers=10**9), "configuration: got 'at least "),
+        (dict(num_hidden_layers=10**9), "n_layers: got 1000000000, expected at most 39"),
+        (dict(hidden_size=24 * 10**17), "a tensor can have"),
+        (dict(vocab_size=10**9), "got (50, 24), expected (1000000000, 24)"),
         (dict(num_hidden_layers=3), "missing: encoder.layer.2."),
         (dict(num_hidden_layers=1), "left over: encoder.layer.1."),
         (dict(quantization_config={"bits": 4}), "quantization_config: got"),
@@ -668,6 +673,107 @@ def test_a_model_of_ours_goes_through_both_kinds_of_folder(model, tmp_path):
             assert torch.equal(weight, state[name]) or (
                 "pooler" in name and type(model) is MaskedLanguageModel
             ), name
+
+
+class CountCopies(TorchDispatchMode):
+    "Which operators run on numbers that are really there, and how many numbers each kind of copy writes."
+
+    COPIES = ("copy", "clone", "cat", "index_select", "stack", "contiguous", "empty_like")
+
+    def __init__(self):
+        super().__init__()
+        self.operators, self.n_copied = set(), 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        name = str(function)
+        if isinstance(result, torch.Tensor) and not result.is_meta:
+            self.operators.add(name)
+            if any(word in name for word in self.COPIES):
+                self.n_copied += result.numel()
+        return result
+
+
+def same_in_all(read, model):
+    "Weights, buffers, tied weights, types and what must be trained are those of a model that was built as usual."
+    assert {type(t) for t in read.parameters()} == {nn.Parameter}
+    for kind in ("named_parameters", "named_buffers"):
+        found, wanted = (
+            dict(getattr(m, kind)(remove_duplicate=False)) for m in (read, model)
+        )
+        assert found.keys() == wanted.keys()
+        for name, tensor in wanted.items():
+            assert found[name].dtype == tensor.dtype and not found[name].is_meta, name
+            assert found[name].requires_grad == tensor.requires_grad, name
+            assert torch.equal(found[name], tensor) or "pooler" in name, name
+            shared = [other for other in wanted if wanted[other] is tensor]
+            assert shared == [other for other in found if found[other] is found[name]]
+    for module in read.modules():  # tensors that are no buffers, as a table's frequencies
+        for value in vars(module).values():
+            assert not (isinstance(value, torch.Tensor) and value.is_meta)
+
+
+@pytest.mark.parametrize(
+    "model", list(models_of_ours()), ids=lambda model: type(model).__name__
+)
+def test_loading_draws_nothing_and_copies_each_number_once(model, tmp_path):
+    randomised(model)
+    ways = [(load_model, save_model(model, tmp_path / "ours"), type(model))]
+    if type(model) not in (Captioner, MaskedLanguageModel):  # the pooler of the last is new
+        to_huggingface(model).save_pretrained(tmp_path / "theirs")
+        ways.append((from_huggingface, tmp_path / "theirs"))
+    n_numbers = sum(weight.numel() for weight in model.parameters())
+    with CountCopies() as counted:
+        build_empty(model.config, type(model), n_tensors=n_numbers)
+    for_tables = counted.n_copied  # of positions
+    for load, *given in ways:
+        before = torch.get_rng_state()
+        with CountCopies() as counted:
+            read = load(*given)
+        assert torch.equal(torch.get_rng_state(), before)
+        drawn = {
+            name
+            for name in counted.operators
+            if any(word in name for word in ("normal", "uniform", "rand", "bernoulli"))
+        }
+        assert not drawn, drawn
+        # orders of rows have as many numbers as a matrix has rows; Marian has tables, too
+        more = counted.n_copied - for_tables - n_numbers
+        assert 0 <= more < 5000 + for_tables
+        same_in_all(read, model)
+        file = next(Path(given[0]).glob("model.safetensors"))
+        file.write_bytes(bytes(len(file.read_bytes())))  # it has its own numbers
+        same_in_all(read, model)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+def test_a_model_is_read_in_the_type_it_was_saved_in(positions, dtype, tmp_path):
+    config = TransformerConfig.preset("tiny", positions=positions)
+    model = randomised(Transformer(config)).to(dtype)
+    same_in_all(load_model(save_model(model, tmp_path / "model"), Transformer), model)
+
+
+def test_loading_imports_no_compiler(tmp_path):
+    "Arithmetic on the device `meta` would import it, for a second."
+    for model in (
+        Transformer(TransformerConfig.preset("tiny")),
+        Llama(LlamaConfig.preset("tiny", rope_factor=8.0)),
+        ViT(
+            ViTConfig(
+                d_model=24, d_ff=40, n_heads=4, n_layers=2, height=8, width=8, patch_size=4
+            )
+        ),
+    ):
+        name = type(model).__name__
+        folder = save_model(model, tmp_path / name)
+        program = (
+            f"import sys; from {type(model).__module__} import {name}; "
+            f"from annotated_transformer.checkpoint import load_model; "
+            f"load_model({str(folder)!r}, {name}); "
+            f"sys.exit('torch._dynamo' in sys.modules or 'sympy' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", program]).returncode == 0, name
 
 
 def test_every_class_of_ours_with_a_config_can_be_loaded(tmp_path):

@@ -52,15 +52,18 @@ def from_pretrained(
     as code. Raises `FileNotFoundError` or `ValueError` that names what is wrong."""
     folder = model_folder(source, HUB_FILES, revision)
     options = read_options(folder)
+
+    # written by `save_model`
     if 'model' in options:
-        return load_model(folder, model_class, device)  # `save_model`'s
+        return load_model(folder, model_class, device)
+
+    # written by their `save_pretrained`, which doesn't say which class it was
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     options |= dict(model=getattr(model_class, '__name__', None), format=FORMAT)
     try:
         config = read_config(json.dumps(options), model_class)
-        model = build_from(config, model_class, load_file(folder / WEIGHTS))
+        return build_from(config, model_class, load_file(folder / WEIGHTS), device)
     except (SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f'{folder} holds no readable model: {error}') from error
-    return model.to(device)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from torch import nn
 
+from ..checkpoint import build_empty
 from annotated_transformer.config import (
     argument_error,
     check_choice,
@@ -22,16 +23,18 @@ from annotated_transformer.config import (
 )
 from .llama import LLAMA_CONVERSIONS
 from annotated_transformer.interop.weight_map import (
-    ConversionSpec,
+    Conversion,
     bert_weight_map,
     export_weights,
     gpt2_weight_map,
+    image_classifier_weight_map,
     import_weights,
-    map_linear,
     interleaved_to_halves,
     marian_weight_map,
     masked_lm_weight_map,
     require_hf_options,
+    sentence_classifier_weight_map,
+    set_extra_bos,
     vit_weight_map,
     with_options,
 )
@@ -40,6 +43,7 @@ from annotated_transformer.models.bert import (
     BERTConfig,
     MaskedLanguageModel,
     SentenceClassifier,
+    init_bert_weights,
 )
 from ..models.gpt import GPT, GPTConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
@@ -48,17 +52,17 @@ from ..transformer import StackConfig, Transformer, TransformerConfig
 
 # %% auto #0
 __all__ = ['HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES',
-           'MARIAN_OPTION_NAMES', 'VIT_RENAMED', 'CONVERSIONS', 'MODEL_FILES', 'from_hf_options', 'to_hf_options',
-           'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options',
-           'bert_conversion', 'vit_options', 'marian_tied', 'marian_conversion', 'safetensors_files', 'read_tensors',
-           'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'check_amount', 'from_huggingface',
-           'to_huggingface']
+           'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'MODEL_FILES', 'from_hf_options', 'to_hf_options', 'gpt2_config',
+           'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion',
+           'BERTConversion', 'MaskedLMConversion', 'SentenceClassifierConversion', 'ImageClassifierConversion',
+           'ViTConversion', 'MarianConversion', 'PegasusConversion', 'safetensors_files', 'read_tensors',
+           'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'from_huggingface', 'to_huggingface']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #ours-of
-HF_ACTIVATIONS = {
+HF_ACTIVATIONS = {  # theirs -> ours
     'relu': 'relu',
     'gelu': 'gelu',
-    'gelu_new': 'gelu_tanh',  # theirs -> ours
+    'gelu_new': 'gelu_tanh',
     'gelu_pytorch_tanh': 'gelu_tanh',
     'silu': 'silu',
     'swish': 'silu',
@@ -111,11 +115,14 @@ def from_hf_options(
 ) -> dict:  # our option -> value
     "What a configuration of theirs says, in our words."
     found = {ours: getattr(theirs, name, None) for ours, name in names.items()}
+
     for ours, value in found.items():
         if ours.endswith('_id') and not isinstance(value, (int, type(None))):
             raise argument_error(names[ours], value, 'one id, or None')
+
     check_choice('activation', found['activation'], HF_ACTIVATIONS)
-    return {**found, 'activation': HF_ACTIVATIONS[found['activation']]}
+    found['activation'] = HF_ACTIVATIONS[found['activation']]
+    return found
 
 
 def to_hf_options(
@@ -124,8 +131,10 @@ def to_hf_options(
 ) -> dict:  # their option -> value
     "What a configuration of ours says, in their words."
     found = {name: getattr(ours, own) for own, name in names.items()}
-    their_name = next(n for n, own in HF_ACTIVATIONS.items() if own == ours.activation)
-    return {**found, names['activation']: their_name}
+
+    their_names = [name for name, own in HF_ACTIVATIONS.items() if own == ours.activation]
+    found[names['activation']] = their_names[0]
+    return found
 
 # %% ../../nbs/86_interop.huggingface.ipynb #need
 def gpt2_config(
@@ -144,9 +153,12 @@ def gpt2_config(
     found = from_hf_options(GPT2_OPTION_NAMES, theirs)
     if found['d_ff'] is None:
         found['d_ff'] = 4 * found['d_model']
+
+    # the usual 50256 may be beyond a small vocabulary
     check_sizes(vocab_size=found['vocab_size'])
     for name in ('pad_id', 'bos_id', 'eos_id'):
-        if not 0 <= (found[name] or 0) < found['vocab_size']:
+        id = found[name]
+        if id is not None and not 0 <= id < found['vocab_size']:
             found[name] = None
     return with_options(GPTConfig, found, options)
 
@@ -170,8 +182,10 @@ def vit_config(
     require_hf_options(theirs, qkv_bias=True)
     found = from_hf_options(VIT_OPTION_NAMES, theirs)
     size = found.pop('height')
-    height, width = (size, size) if isinstance(size, int) else size
-    return with_options(ViTConfig, {**found, 'height': height, 'width': width}, options)
+    if isinstance(size, int):
+        size = size, size
+    found['height'], found['width'] = size
+    return with_options(ViTConfig, found, options)
 
 # %% ../../nbs/86_interop.huggingface.ipynb #begins-with-pad
 MARIAN_OPTION_NAMES = dict(
@@ -215,14 +229,16 @@ def marian_config(
         decoder_ffn_dim=theirs.encoder_ffn_dim,
         decoder_vocab_size=theirs.vocab_size,
     )
-    found, extra = from_hf_options(MARIAN_OPTION_NAMES, theirs), begins_with_pad(theirs)
+    found = from_hf_options(MARIAN_OPTION_NAMES, theirs)
     for name in ('pad_id', 'bos_id', 'eos_id'):
         if found[name] is None:
             raise argument_error(MARIAN_OPTION_NAMES[name], None, 'an id')
-    found['vocab_size'] += extra
-    if extra:
+
+    if begins_with_pad(theirs):
         found['bos_id'] = theirs.vocab_size
-    found |= {'norm': norm_order, 'attention_bias': True, 'output_bias': True}
+        found['vocab_size'] = theirs.vocab_size + 1
+
+    found |= dict(norm=norm_order, attention_bias=True, output_bias=True)
     return with_options(TransformerConfig, found, options)
 
 
@@ -231,142 +247,181 @@ def marian_options(
 ) -> dict:  # options of a `MarianConfig`
     "The same, the other way."
     found = to_hf_options(MARIAN_OPTION_NAMES, ours)
-    same = {
-        f'decoder_{name}': found[f'encoder_{name}']
-        for name in ('ffn_dim', 'attention_heads', 'layers')
-    }
-    return {
-        **found,
-        **same,
-        'scale_embedding': True,
-        'bos_token_id': ours.bos_id,
-        'forced_eos_token_id': None,
-        'decoder_vocab_size': ours.vocab_size,
-    }
+    for name in ('ffn_dim', 'attention_heads', 'layers'):
+        found[f'decoder_{name}'] = found[f'encoder_{name}']
 
-# %% ../../nbs/86_interop.huggingface.ipynb #family
-def bert_conversion(
-    model_class: type,  # ours
-    matches: Callable,  # our configuration -> list of `WeightMap`
-    unused: str = '',  # besides tables that only count
-    **others,  # see `ConversionSpec`
-) -> ConversionSpec:
-    "What the three BERTs have in common."
-    ids = 'cls_id', 'separator_id', 'mask_id', 'unknown_id'
-    renamed = (r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias')
-    if model_class is BERT:
-        renamed += ((r'^bert\.', ''),)
-    counts = r'embeddings\.(position_ids|token_type_ids)$'
-    return ConversionSpec(
-        model_class,
-        bert_config,
-        lambda ours: to_hf_options(BERT_OPTION_NAMES, ours),
-        lambda ours, theirs: matches(ours),
-        unmapped=ids,
-        renamed=renamed,
-        unused=unused + counts,
-        **others,
+    found |= dict(
+        scale_embedding=True,
+        bos_token_id=ours.bos_id,
+        forced_eos_token_id=None,
+        decoder_vocab_size=ours.vocab_size,
+    )
+    return found
+
+# %% ../../nbs/86_interop.huggingface.ipynb #conversions-by-family
+class GPT2Conversion(Conversion):
+    "`GPT2LMHeadModel` and our `GPT`."
+
+    model_class = GPT
+    renamed = ((r'^(?=(wte|wpe|h|ln_f)\.)', 'transformer.'),)
+    unused = r'\.attn\.(masked_)?bias$'  # the causal mask
+
+    def config(self, theirs, **options):
+        return gpt2_config(theirs, **options)
+
+    def options(self, ours):
+        return {**to_hf_options(GPT2_OPTION_NAMES, ours), 'embd_pdrop': ours.dropout}
+
+    def weight_map(self, ours, theirs):
+        return gpt2_weight_map(ours)
+
+    def tied(self, ours):
+        return {'lm_head.weight': 'transformer.wte.weight'}
+
+
+class BERTConversion(Conversion):
+    "`BertModel` and our `BERT`, and what is common to all three BERTs."
+
+    model_class = BERT
+    unmapped = ('cls_id', 'separator_id', 'mask_id', 'unknown_id')
+    renamed = (
+        (r'Norm\.gamma$', 'Norm.weight'),
+        (r'Norm\.beta$', 'Norm.bias'),
+        (r'^bert\.', ''),
+    )
+    unused = r'embeddings\.(position_ids|token_type_ids)$'  # tables that only count
+
+    def config(self, theirs, **options):
+        return bert_config(theirs, **options)
+
+    def options(self, ours):
+        return to_hf_options(BERT_OPTION_NAMES, ours)
+
+    def weight_map(self, ours, theirs):
+        return bert_weight_map(ours)
+
+
+class MaskedLMConversion(BERTConversion):
+    "`BertForMaskedLM` and our `MaskedLanguageModel`; only ours has a pooler."
+
+    model_class = MaskedLanguageModel
+    unmatched = ('bert.pooler',)
+    renamed = BERTConversion.renamed[:2]
+    unused = r'^bert\.pooler\.|^cls\.seq_relationship\.|' + BERTConversion.unused
+
+    def weight_map(self, ours, theirs):
+        return masked_lm_weight_map(ours)
+
+    def tied(self, ours):
+        return {
+            'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
+            'cls.predictions.decoder.bias': 'cls.predictions.bias',
+        }
+
+    def finish(self, model, theirs):
+        "A new pooler."
+        width = model.config.d_model
+        model.bert.pooler = init_bert_weights(nn.Linear(width, width), width)
+
+
+class SentenceClassifierConversion(BERTConversion):
+    "`BertForSequenceClassification` and our `SentenceClassifier`."
+
+    model_class = SentenceClassifier
+    renamed = BERTConversion.renamed[:2]
+
+    def weight_map(self, ours, theirs):
+        return sentence_classifier_weight_map(ours)
+
+
+class ImageClassifierConversion(Conversion):
+    "`ViTForImageClassification` and our `ImageClassifier`."
+
+    model_class = ImageClassifier
+    renamed = (  # in files -> in memory
+        (r'\bencoder\.layer\.', 'layers.'),
+        (r'\battention\.attention\.query\.', 'attention.q_proj.'),
+        (r'\battention\.attention\.key\.', 'attention.k_proj.'),
+        (r'\battention\.attention\.value\.', 'attention.v_proj.'),
+        (r'\battention\.output\.dense\.', 'attention.o_proj.'),
+        (r'\bintermediate\.dense\.', 'mlp.fc1.'),
+        (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'),
     )
 
+    def config(self, theirs, **options):
+        return vit_config(theirs, **options)
 
-VIT_RENAMED = (
-    (r'\bencoder\.layer\.', 'layers.'),  # in files -> in memory
-    (r'\battention\.attention\.(?:(q)uery|(k)ey|(v)alue)\.', r'attention.\1\2\3_proj.'),
-    (r'\battention\.output\.dense\.', 'attention.o_proj.'),
-    (r'\bintermediate\.dense\.', 'mlp.fc1.'),
-    (r'\b(layers\.\d+)\.output\.dense\.', r'\1.mlp.fc2.'),
-)
+    def options(self, ours):
+        size = ours.height, ours.width
+        return {**to_hf_options(VIT_OPTION_NAMES, ours), 'image_size': size}
 
-
-def vit_options(
-    ours: ViTConfig,  # to be told in their words
-) -> dict:  # options of their `ViTConfig`
-    "The same, the other way."
-    return {
-        **to_hf_options(VIT_OPTION_NAMES, ours),
-        'image_size': (ours.height, ours.width),
-    }
+    def weight_map(self, ours, theirs):
+        return image_classifier_weight_map(ours)
 
 
-def marian_tied(
-    ours: TransformerConfig,  # whose positions are sinusoids
-) -> dict:  # see `import_weights`
-    "The tied embeddings, and the tables of positions, which are computed."
-    table = sinusoids(ours.max_len, ours.d_model)[
-        :, interleaved_to_halves(ours.d_model).argsort()
-    ]
-    shared, sides = 'model.shared.weight', ('encoder', 'decoder')
-    return {
-        'lm_head.weight': shared,
-        **{f'model.{side}.embed_tokens.weight': shared for side in sides},
-        'final_logits_bias': None,
-        **{f'model.{side}.embed_positions.weight': table for side in sides},
-    }
+class ViTConversion(ImageClassifierConversion):
+    "`ViTModel` without a pooler and our `ViT`."
+
+    model_class = ViT
+    init_kwargs = dict(add_pooling_layer=False)
+    renamed = ((r'^vit\.', ''), *ImageClassifierConversion.renamed)
+
+    def weight_map(self, ours, theirs):
+        return vit_weight_map(ours)
 
 
-def marian_conversion(
-    norm_order: str,  # of the class
-) -> ConversionSpec:
-    "What Marian and Pegasus have in common."
-    return ConversionSpec(
-        Transformer,
-        lambda theirs, **options: marian_config(theirs, norm_order, **options),
-        marian_options,
-        lambda ours, theirs: marian_weight_map(ours, begins_with_pad(theirs)),
-        marian_tied,
-        unmapped=('output_bias',),
-        fits=lambda ours: ours.norm == norm_order,
-    )
+class MarianConversion(Conversion):
+    "`MarianMTModel` and our `Transformer`."
+
+    model_class = Transformer
+    unmapped = ('output_bias',)
+    norm_order = 'post'
+
+    def fits(self, ours):
+        return ours.norm == self.norm_order
+
+    def config(self, theirs, **options):
+        return marian_config(theirs, self.norm_order, **options)
+
+    def options(self, ours):
+        return marian_options(ours)
+
+    def weight_map(self, ours, theirs):
+        return marian_weight_map(ours, extra_bos=begins_with_pad(theirs))
+
+    def tied(self, ours):
+        "The one embedding, and the tables of positions, which are computed."
+        table = sinusoids(ours.max_len, ours.d_model)
+        table = table[:, interleaved_to_halves(ours.d_model).argsort()]
+        return {
+            'lm_head.weight': 'model.shared.weight',
+            'model.encoder.embed_tokens.weight': 'model.shared.weight',
+            'model.decoder.embed_tokens.weight': 'model.shared.weight',
+            'final_logits_bias': None,  # zeros, where ours has no bias
+            'model.encoder.embed_positions.weight': table,
+            'model.decoder.embed_positions.weight': table,
+        }
+
+    def finish(self, model, theirs):
+        if begins_with_pad(theirs):
+            set_extra_bos(model)
+
+
+class PegasusConversion(MarianConversion):
+    "`PegasusForConditionalGeneration` and our `Transformer` with norms first."
+
+    norm_order = 'pre'
 
 # %% ../../nbs/86_interop.huggingface.ipynb #families-code
 CONVERSIONS = {  # class of theirs -> how it corresponds to ours
-    'GPT2LMHeadModel': ConversionSpec(
-        GPT,
-        gpt2_config,
-        lambda ours: {**to_hf_options(GPT2_OPTION_NAMES, ours), 'embd_pdrop': ours.dropout},
-        lambda ours, theirs: gpt2_weight_map(ours),
-        lambda ours: {'lm_head.weight': 'transformer.wte.weight'},
-        renamed=((r'^(?=(wte|wpe|h|ln_f)\.)', 'transformer.'),),
-        unused=r'\.attn\.(masked_)?bias$',
-    ),  # the causal mask
-    'BertModel': bert_conversion(
-        BERT, lambda ours: [*bert_weight_map(ours), *map_linear('pooler', 'pooler.dense')]
-    ),
-    'BertForMaskedLM': bert_conversion(
-        MaskedLanguageModel,
-        masked_lm_weight_map,
-        unmatched=('bert.pooler',),
-        unused=r'^bert\.pooler\.|^cls\.seq_relationship\.|',  # of the other task
-        tied=lambda ours: {
-            'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
-            'cls.predictions.decoder.bias': 'cls.predictions.bias',
-        },
-    ),
-    'BertForSequenceClassification': bert_conversion(
-        SentenceClassifier,
-        lambda ours: [
-            *bert_weight_map(ours, 'bert.'),
-            *map_linear('output', 'classifier'),
-            *map_linear('bert.pooler', 'bert.pooler.dense'),
-        ],
-    ),
-    'ViTModel': ConversionSpec(
-        ViT,
-        vit_config,
-        vit_options,
-        lambda ours, theirs: vit_weight_map(ours, ''),
-        init_kwargs=(('add_pooling_layer', False),),
-        renamed=((r'^vit\.', ''), *VIT_RENAMED),
-    ),
-    'ViTForImageClassification': ConversionSpec(
-        ImageClassifier,
-        vit_config,
-        vit_options,
-        lambda ours, theirs: [*vit_weight_map(ours), *map_linear('output', 'classifier')],
-        renamed=VIT_RENAMED,
-    ),
-    'MarianMTModel': marian_conversion('post'),
-    'PegasusForConditionalGeneration': marian_conversion('pre'),
+    'GPT2LMHeadModel': GPT2Conversion(),
+    'BertModel': BERTConversion(),
+    'BertForMaskedLM': MaskedLMConversion(),
+    'BertForSequenceClassification': SentenceClassifierConversion(),
+    'ViTModel': ViTConversion(),
+    'ViTForImageClassification': ImageClassifierConversion(),
+    'MarianMTModel': MarianConversion(),
+    'PegasusForConditionalGeneration': PegasusConversion(),
     **LLAMA_CONVERSIONS,  # chapter 85
 }
 
@@ -375,13 +430,16 @@ def safetensors_files(
     folder: Path,  # of one of their models
 ) -> list:  # of paths: one file, or all shards
     "The files with the tensors. Raises `ValueError` where there are none of plain numbers."
-    whole, index = folder / 'model.safetensors', folder / 'model.safetensors.index.json'
+    whole = folder / 'model.safetensors'
     if whole.is_file():
         return [whole]
+
+    index = folder / 'model.safetensors.index.json'
     if not index.is_file():
         pickled = ', '.join(sorted(file.name for file in folder.glob('*.bin')))
         why = f'; {pickled} can hold code, and is never read' if pickled else ''
         raise argument_error('model', str(folder), f'a folder with {whole.name}{why}')
+
     names = set(json.loads(index.read_text(encoding='utf-8'))['weight_map'].values())
     for name in names:
         if Path(name).name != name or not name.endswith('.safetensors'):
@@ -391,21 +449,22 @@ def safetensors_files(
 
 def read_tensors(
     folder: Path,  # of one of their models
-    spec: ConversionSpec,  # old names, and what nothing reads
+    conversion: Conversion,  # old names, and what nothing reads
 ) -> dict:  # name that the model has in memory -> tensor
     "All tensors of a folder. Raises `ValueError` for two with the same name."
     from safetensors.torch import load_file
 
     weights = {}
     for file in safetensors_files(folder):
-        for old, tensor in load_file(file).items():
-            name = old
-            for pattern, new in spec.renamed:
+        for name_in_file, tensor in load_file(file).items():
+            name = name_in_file
+            for pattern, new in conversion.renamed:
                 name = re.sub(pattern, new, name)
-            if re.search(spec.unused, name):
+
+            if re.search(conversion.unused, name):
                 continue
             if name in weights:
-                raise argument_error('tensors', old, f'only one {name}')
+                raise argument_error('tensors', name_in_file, f'only one {name}')
             weights[name] = tensor
     return weights
 
@@ -424,19 +483,24 @@ def read_hf_folder(
     transformers = hugging_face()
     try:
         options = json.loads((folder / 'config.json').read_text(encoding='utf-8'))
-        name, *_ = options.get('architectures') or ['nothing']
+        names = options.get('architectures') or ['nothing']
+        name = names[0]
         check_choice('architecture', name, CONVERSIONS)
         config_class = getattr(transformers, name).config_class
-        for option, wanted in {
+
+        # what would be another model, or weights elsewhere
+        expected = {
             'model_type': config_class.model_type,
-            'num_labels': None,
-            'quantization_config': None,  # id2label has the classes
+            'num_labels': None,  # id2label has the classes
+            'quantization_config': None,
             'transformers_weights': None,
-        }.items():
+        }
+        for option, wanted in expected.items():
             if options.get(option, wanted) != wanted:
                 raise argument_error(option, options[option], repr(wanted))
         if (folder / 'adapter_config.json').exists():
             raise argument_error('model', 'an adapter', 'the whole model')
+
         weights = read_tensors(folder, CONVERSIONS[name])
         return name, config_class.from_dict(options), weights
     except Exception as error:  # their classes raise whatever they stumble over
@@ -460,13 +524,17 @@ def model_folder(
     expected = 'a model, its folder, or its name on the Hub'
     if not isinstance(model, (str, os.PathLike)):
         raise argument_error('model', model, expected)
+
+    # a folder
     if os.path.isdir(model):
         if revision is None:
             return Path(model)
         raise argument_error('revision', revision, 'None: a folder has no revisions')
+
+    # a name on the Hub
     if not isinstance(model, str) or not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', model):
         raise argument_error('model', str(model), f'{expected}; there is no such folder')
-    hugging_face()
+    hugging_face()  # is it installed?
     from huggingface_hub import snapshot_download
 
     try:
@@ -482,27 +550,9 @@ def with_originals(
     "Fill in originals of which there is only a repetition."
     found = dict(weights)
     for name, original in tied.items():
-        if isinstance(original, str) and name in found:
-            found.setdefault(original, found[name])
+        if isinstance(original, str) and name in weights:
+            found.setdefault(original, weights[name])
     return found
-
-
-def check_amount(
-    config: StackConfig,  # of ours
-    n_weights: int,  # numbers in all tensors
-    tables: tuple,  # options that say how many rows a table has
-):
-    "Raise `ValueError` for a size that these weights cannot have, before it is built."
-    c, rows = config, sum(getattr(config, name, 0) for name in tables)
-    if hasattr(c, 'patch_size'):
-        rows += c.n_channels * c.patch_size**2 + c.height * c.width // c.patch_size**2
-    least = c.n_layers * (4 * c.d_model**2 + 2 * c.d_model * c.d_ff) + rows * c.d_model
-    if least > 2 * n_weights + 2**26:  # what is a little too large is listed by name later
-        raise argument_error(
-            'configuration',
-            f'at least {least:,} weights',
-            f'the {n_weights:,} numbers of its tensors',
-        )
 
 
 def from_huggingface(
@@ -522,18 +572,21 @@ def from_huggingface(
         weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     else:
         name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
-    spec = CONVERSIONS[name]
-    config = spec.config(theirs, **options)
-    n_weights = sum(tensor.numel() for tensor in weights.values())
-    check_amount(config, n_weights, spec.tables)
-    tied = spec.tied(config)
-    return import_weights(
-        spec.model_class(config),
-        spec.matches(config, theirs),
+
+    conversion = CONVERSIONS[name]
+    config = conversion.config(theirs, **options)
+    ours = build_empty(config, conversion.model_class, n_tensors=len(weights))
+
+    tied = conversion.tied(config)
+    import_weights(
+        ours,
+        conversion.weight_map(config, theirs),
         with_originals(weights, tied),
-        tied,
-        spec.unmatched,
+        tied=tied,
+        unmatched=conversion.unmatched,
     )
+    conversion.finish(ours, theirs)
+    return ours
 
 # %% ../../nbs/86_interop.huggingface.ipynb #to-huggingface
 def to_huggingface(
@@ -543,24 +596,31 @@ def to_huggingface(
     model = unwrap_compiled(model)
     names = [
         name
-        for name, spec in CONVERSIONS.items()
-        if type(model) is spec.model_class and spec.fits(model.config)
+        for name, conversion in CONVERSIONS.items()
+        if type(model) is conversion.model_class and conversion.fits(model.config)
     ]
     if not names:
-        ours = dict.fromkeys(spec.model_class.__name__ for spec in CONVERSIONS.values())
-        raise argument_error('model', type(model).__name__, ' or '.join(ours))
-    name, transformers = names[0], hugging_face()
-    spec, theirs = CONVERSIONS[name], getattr(transformers, name)
-    said, given = theirs.config_class(**spec.options(model.config)), model.config.to_dict()
-    ids = {option: given[option] for option in spec.unmapped if option.endswith('_id')}
-    back = spec.config(said, **ids).to_dict()
-    for option, value in given.items():
-        if option not in spec.unmapped and value != back[option]:
+        classes = [conversion.model_class for conversion in CONVERSIONS.values()]
+        known = dict.fromkeys(model_class.__name__ for model_class in classes)
+        raise argument_error('model', type(model).__name__, ' or '.join(known))
+
+    name = names[0]
+    conversion = CONVERSIONS[name]
+    model_class = getattr(hugging_face(), name)
+    their_config = model_class.config_class(**conversion.options(model.config))
+
+    # there and back: is anything lost?
+    ours = model.config.to_dict()
+    ids = {option: ours[option] for option in conversion.unmapped if option.endswith('_id')}
+    back = conversion.config(their_config, **ids).to_dict()
+    for option, value in ours.items():
+        if option not in conversion.unmapped and value != back[option]:
             raise argument_error(option, value, f'{back[option]!r}, as {name} has it')
+
     return export_weights(
         model,
-        spec.matches(model.config, said),
-        theirs(said, **dict(spec.init_kwargs)),
-        spec.tied(model.config),
-        spec.unmatched,
+        conversion.weight_map(model.config, their_config),
+        model_class(their_config, **conversion.init_kwargs),
+        tied=conversion.tied(model.config),
+        unmatched=conversion.unmatched,
     )

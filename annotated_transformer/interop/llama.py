@@ -5,17 +5,16 @@
 # %% ../../nbs/85_interop.llama.ipynb #llama-weights-code-2
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from ..config import argument_error
 from annotated_transformer.interop.weight_map import (
-    ConversionSpec,
-    WeightMap,
+    Conversion,
+    expand_names,
     interleaved_to_halves,
-    permute_axis,
     require_hf_options,
     with_options,
 )
@@ -23,8 +22,9 @@ from ..models.llama import Llama, LlamaConfig
 from ..multi_head_attention import head_sizes
 
 # %% auto #0
-__all__ = ['LLAMA_LAYER', 'LLAMA_OPTION_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor',
-           'llama_config', 'llama_options', 'llama_conversion']
+__all__ = ['LLAMA_WEIGHTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS',
+           'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options', 'LlamaConversion',
+           'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
 def llama_rows(
@@ -32,59 +32,79 @@ def llama_rows(
 ) -> Tensor:  # for each row of our packed matrix, the number of theirs
     "Queries and keys with pairs side by side, head by head; values as they are."
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    n_rotated, order = config.n_heads + config.n_kv_heads, interleaved_to_halves(d_k)
-    rotated = (torch.arange(n_rotated)[:, None] * d_k + order).flatten()
+    order = interleaved_to_halves(d_k)
+
+    n_rotated = config.n_heads + config.n_kv_heads
+    rotated = torch.arange(n_rotated)[:, None] * d_k + order  # heads Dk
     values = n_rotated * d_k + torch.arange(config.n_kv_heads * d_k)
-    return torch.cat([rotated, values])
+    return torch.cat([rotated.flatten(), values])
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-weight-map
+LLAMA_WEIGHTS = {  # ours -> theirs
+    'embed.embedding.weight': 'model.embed_tokens.weight',
+    'blocks.final_norm.weight': 'model.norm.weight',
+    'blocks.layers.{i}.self_attention.qkv_proj.weight': (
+        'model.layers.{i}.self_attn.q_proj.weight',
+        'model.layers.{i}.self_attn.k_proj.weight',
+        'model.layers.{i}.self_attn.v_proj.weight',
+    ),
+    'blocks.layers.{i}.attention_norm.weight': 'model.layers.{i}.input_layernorm.weight',
+    'blocks.layers.{i}.feed_forward_norm.weight': (
+        'model.layers.{i}.post_attention_layernorm.weight'
+    ),
+    'blocks.layers.{i}.self_attention.out_proj.weight': (
+        'model.layers.{i}.self_attn.o_proj.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.gate_proj.weight': (
+        'model.layers.{i}.mlp.gate_proj.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.up_proj.weight': 'model.layers.{i}.mlp.up_proj.weight',
+    'blocks.layers.{i}.feed_forward.down_proj.weight': (
+        'model.layers.{i}.mlp.down_proj.weight'
+    ),
+}
+LLAMA_OUTPUT = {'lm_head.weight': 'lm_head.weight'}
+QKV_BIASES = {
+    'blocks.layers.{i}.self_attention.qkv_proj.bias': (
+        'model.layers.{i}.self_attn.q_proj.bias',
+        'model.layers.{i}.self_attn.k_proj.bias',
+        'model.layers.{i}.self_attn.v_proj.bias',
+    ),
+}
+QK_NORMS = {
+    'blocks.layers.{i}.self_attention.query_norm.weight': (
+        'model.layers.{i}.self_attn.q_norm.weight'
+    ),
+    'blocks.layers.{i}.self_attention.key_norm.weight': (
+        'model.layers.{i}.self_attn.k_norm.weight'
+    ),
+}
+
+
 def llama_weight_map(
     config: LlamaConfig,  # sizes
 ) -> list:  # of `WeightMap`
     "All parameters of a `Llama`, as their Llama, Mistral, Qwen2 and Qwen3 have them."
-    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    sizes = (config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k)
-
-    def weight(ours, theirs, **change):
-        return WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change)
-
-    found = [
-        weight('embed.embedding', 'model.embed_tokens'),
-        weight('blocks.final_norm', 'model.norm'),
-    ]
+    table = dict(LLAMA_WEIGHTS)
     if not config.tie_weights:
-        found.append(weight('lm_head', 'lm_head'))
-    for i in range(config.n_layers):
-        ours, theirs = f'blocks.layers.{i}', f'model.layers.{i}'
-        for part in ('weight', 'bias') if config.qkv_bias else ('weight',):
-            three = tuple(f'{theirs}.self_attn.{x}_proj.{part}' for x in 'qkv')
-            found.append(
-                WeightMap(
-                    f'{ours}.self_attention.qkv_proj.{part}',
-                    three,
-                    sizes=sizes,
-                    **permute_axis(0, llama_rows(config)),
-                )
-            )
-        for a, b in LLAMA_LAYER:
-            found.append(weight(f'{ours}.{a}', f'{theirs}.{b}'))
-        for x in ('query', 'key') if config.qk_norm else ():
-            found.append(
-                weight(
-                    f'{ours}.self_attention.{x}_norm',
-                    f'{theirs}.self_attn.{x[0]}_norm',
-                    **permute_axis(0, interleaved_to_halves(d_k)),
-                )
-            )
+        table |= LLAMA_OUTPUT
+    if config.qkv_bias:
+        table |= QKV_BIASES
+    if config.qk_norm:
+        table |= QK_NORMS
+
+    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
+    n_rows = config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k
+    order = llama_rows(config)
+
+    found = []
+    for match in expand_names(table, config.n_layers):
+        if '.qkv_proj.' in match.ours:
+            match = replace(match, sizes=n_rows, order=order)
+        if match.ours.endswith(('query_norm.weight', 'key_norm.weight')):
+            match = replace(match, order=interleaved_to_halves(d_k))
+        found.append(match)
     return found
-
-
-LLAMA_LAYER = (
-    ('attention_norm', 'input_layernorm'),  # ours, theirs
-    ('feed_forward_norm', 'post_attention_layernorm'),
-    ('self_attention.out_proj', 'self_attn.o_proj'),
-    *((f'feed_forward.{x}_proj', f'mlp.{x}_proj') for x in ('gate', 'up', 'down')),
-)
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-config
 LLAMA_OPTION_NAMES = dict(
@@ -138,28 +158,31 @@ def llama_config(
         attention_dropout=0.0,
     )
     found = {ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()}
+    found |= switches
+
+    # ids: models that converse have several ends, of which the caller names one
     for name in ('pad_id', 'bos_id', 'eos_id'):
         if isinstance(found[name], list) and options.get(name) in found[name]:
-            found[name] = options[name]  # one of several ends
+            found[name] = options[name]
         elif not isinstance(found[name], (int, type(None))):
             raise argument_error(
                 LLAMA_OPTION_NAMES[name], found[name], f'one id; say which by {name}='
             )
-    kinds = {*(getattr(theirs, 'layer_types', None) or ['sliding_attention'])}
-    if found['window'] and kinds != {'sliding_attention'}:
+
+    # a window is in all layers, or in none
+    kinds = set(getattr(theirs, 'layer_types', None) or ['sliding_attention'])
+    if getattr(theirs, 'sliding_window', None) and kinds != {'sliding_attention'}:
         raise argument_error('layer_types', sorted(kinds), 'a window in all layers or none')
-    d_k, rope = getattr(theirs, 'head_dim', None), theirs.rope_parameters
-    found['d_k'] = None if d_k == found['d_model'] // found['n_heads'] else d_k
-    return with_options(
-        LlamaConfig,
-        {
-            **found,
-            **switches,
-            'rope_factor': rope_factor(rope),
-            'rope_base': float(rope['rope_theta']),
-        },
-        options,
+
+    # widths of heads, and positions
+    d_k = getattr(theirs, 'head_dim', None)
+    if d_k == found['d_model'] // found['n_heads']:
+        d_k = None
+    rope = theirs.rope_parameters
+    found |= dict(
+        d_k=d_k, rope_factor=rope_factor(rope), rope_base=float(rope['rope_theta'])
     )
+    return with_options(LlamaConfig, found, options)
 
 
 def llama_options(
@@ -167,42 +190,71 @@ def llama_options(
 ) -> dict:  # options of a configuration of theirs
     "The same, the other way."
     found = {name: getattr(ours, own) for own, name in LLAMA_OPTION_NAMES.items()}
+    found['head_dim'] = ours.d_k or ours.d_model // ours.n_heads
+
     rope = dict(rope_type='default', rope_theta=ours.rope_base)
     if ours.rope_factor != 1:
         rope |= dict(STRETCHED, rope_type='llama3', factor=ours.rope_factor)
-    d_k = ours.d_k or ours.d_model // ours.n_heads
-    return {**found, 'head_dim': d_k, 'rope_parameters': rope}
+    found['rope_parameters'] = rope
+    return found
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-conversions
-def llama_conversion(
-    fits=lambda ours: False,  # whether a configuration goes to this class
-    **switches,  # our option -> what this class always has
-) -> ConversionSpec:
-    "What the four classes have in common."
+class LlamaConversion(Conversion):
+    "What the four classes have in common; it's Llama itself, too."
 
-    def tied(ours):
-        return {'lm_head.weight': 'model.embed_tokens.weight'} if ours.tie_weights else {}
+    model_class = Llama
+    unmapped = ('d_k',)
+    unused = r'\.rotary_emb\.inv_freq$'  # tables of older files
+    switches = dict(window=None)  # our option -> what this class always has
 
-    return ConversionSpec(
-        Llama,
-        partial(llama_config, switches=switches),
-        llama_options,
-        lambda ours, theirs: llama_weight_map(ours),
-        tied,
-        unmapped=('d_k',),
-        unused=r'\.rotary_emb\.inv_freq$',
-        fits=fits,  # tables of older files
-        tables=('vocab_size',),
-    )  # positions are computed
+    def fits(self, ours):
+        return not (ours.qkv_bias or ours.qk_norm or ours.window)
+
+    def config(self, theirs, **options):
+        return llama_config(theirs, self.switches, **options)
+
+    def options(self, ours):
+        return llama_options(ours)
+
+    def weight_map(self, ours, theirs):
+        return llama_weight_map(ours)
+
+    def tied(self, ours):
+        if not ours.tie_weights:
+            return {}
+        return {'lm_head.weight': 'model.embed_tokens.weight'}
+
+
+class MistralConversion(LlamaConversion):
+    "A Llama, perhaps with a window."
+
+    switches = {}
+
+    def fits(self, ours):
+        return bool(ours.window) and not (ours.qkv_bias or ours.qk_norm)
+
+
+class Qwen2Conversion(LlamaConversion):
+    "A Llama with biases on queries, keys and values."
+
+    switches = dict(qkv_bias=True)
+
+    def fits(self, ours):
+        return ours.qkv_bias
+
+
+class Qwen3Conversion(LlamaConversion):
+    "A Llama with norms of queries and keys."
+
+    switches = dict(qk_norm=True)
+
+    def fits(self, ours):
+        return ours.qk_norm
 
 
 LLAMA_CONVERSIONS = {  # class of theirs -> how it corresponds to ours
-    'LlamaForCausalLM': llama_conversion(
-        lambda ours: not (ours.qkv_bias or ours.qk_norm or ours.window), window=None
-    ),
-    'MistralForCausalLM': llama_conversion(  # the same, perhaps with a window
-        lambda ours: ours.window and not (ours.qkv_bias or ours.qk_norm)
-    ),
-    'Qwen2ForCausalLM': llama_conversion(lambda ours: ours.qkv_bias, qkv_bias=True),
-    'Qwen3ForCausalLM': llama_conversion(lambda ours: ours.qk_norm, qk_norm=True),
+    'LlamaForCausalLM': LlamaConversion(),
+    'MistralForCausalLM': MistralConversion(),
+    'Qwen2ForCausalLM': Qwen2Conversion(),
+    'Qwen3ForCausalLM': Qwen3Conversion(),
 }

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from torch import nn
 
+from ..checkpoint import EmptyInit
 from ..config import argument_error, unwrap_compiled
 from annotated_transformer.interop.weight_map import (
-    WeightMap,
+    expand_names,
     export_weights,
     import_weights,
-    map_linear,
-    map_norm,
 )
 from ..layers import ACTIVATIONS, LayerNorm
 from annotated_transformer.transformer import (
@@ -24,31 +23,52 @@ from annotated_transformer.transformer import (
 )
 
 # %% auto #0
-__all__ = ['STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS', 'torch_weight_map', 'check_class',
-           'layer_options', 'stack_config', 'from_torch', 'to_torch']
+__all__ = ['TORCH_WEIGHTS', 'TORCH_FINAL_NORM', 'STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS',
+           'torch_weight_map', 'check_class', 'layer_options', 'stack_config', 'from_torch', 'to_torch']
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #torch-matches
+TORCH_WEIGHTS = {  # side -> ours -> theirs
+    'encoder': {
+        'layers.{i}.self_attention.qkv_proj.weight': 'layers.{i}.self_attn.in_proj_weight',
+        'layers.{i}.self_attention.qkv_proj.bias': 'layers.{i}.self_attn.in_proj_bias',
+        'layers.{i}.self_attention.out_proj.*': 'layers.{i}.self_attn.out_proj.*',
+        'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
+        'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
+        'layers.{i}.residuals.0.norm.*': 'layers.{i}.norm1.*',
+        'layers.{i}.residuals.1.norm.*': 'layers.{i}.norm2.*',
+    },
+    'decoder': {
+        'layers.{i}.self_attention.qkv_proj.weight': 'layers.{i}.self_attn.in_proj_weight',
+        'layers.{i}.self_attention.qkv_proj.bias': 'layers.{i}.self_attn.in_proj_bias',
+        'layers.{i}.self_attention.out_proj.*': 'layers.{i}.self_attn.out_proj.*',
+        'layers.{i}.cross_attention.qkv_proj.weight': (
+            'layers.{i}.multihead_attn.in_proj_weight'
+        ),
+        'layers.{i}.cross_attention.qkv_proj.bias': (
+            'layers.{i}.multihead_attn.in_proj_bias'
+        ),
+        'layers.{i}.cross_attention.out_proj.*': 'layers.{i}.multihead_attn.out_proj.*',
+        'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
+        'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
+        'layers.{i}.residuals.0.norm.*': 'layers.{i}.norm1.*',
+        'layers.{i}.residuals.1.norm.*': 'layers.{i}.norm2.*',
+        'layers.{i}.residuals.2.norm.*': 'layers.{i}.norm3.*',
+    },
+}
+TORCH_FINAL_NORM = {'final_norm.*': 'norm.*'}
+
+
 def torch_weight_map(
     config: StackConfig,  # sizes
     side: str,  # 'encoder' or 'decoder'
+    *,
+    final_norm: bool = False,  # whether there is one
 ) -> list:  # of `WeightMap`
-    "All parameters of one stack, as `nn.Transformer` has them, but the closing norm."
-    attentions, found = {'self_attention': 'self_attn'}, []
-    if side == 'decoder':
-        attentions['cross_attention'] = 'multihead_attn'
-    for i in range(config.n_layers):
-        layer = f'{side}.layers.{i}'
-        for a, b in attentions.items():
-            found += [
-                WeightMap(f'{layer}.{a}.qkv_proj.{part}', (f'{layer}.{b}.in_proj_{part}',))
-                for part in ('weight', 'bias')
-            ]
-            found += map_linear(f'{layer}.{a}.out_proj', f'{layer}.{b}.out_proj')
-        for a, b in (('linear1', 'linear1'), ('linear2', 'linear2')):
-            found += map_linear(f'{layer}.feed_forward.{a}', f'{layer}.{b}')
-        for n in range(len(attentions) + 1):
-            found += map_norm(f'{layer}.residuals.{n}.norm', f'{layer}.norm{n + 1}')
-    return found
+    "All parameters of one stack, as `nn.Transformer` has them."
+    table = TORCH_WEIGHTS[side]
+    if final_norm:
+        table = table | TORCH_FINAL_NORM
+    return expand_names(table, config.n_layers, prefix=f'{side}.')
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #from-torch
 STACK_CLASSES = {
@@ -73,9 +93,11 @@ PART_OPTIONS = {  # name, or name without its number -> (our option, attribute) 
     'norm': (('norm_eps', 'eps'),),
     'self_attn': ATTENTION_OPTIONS,
     'multihead_attn': ATTENTION_OPTIONS,
-    **{f'dropout{i}': (('dropout', 'p'),) for i in (1, 2, 3)},  # behind the sub-layers
-    'dropout': (('hidden_dropout', 'p'),),
-}  # inside the feed-forward network
+    'dropout1': (('dropout', 'p'),),  # behind the sub-layers
+    'dropout2': (('dropout', 'p'),),
+    'dropout3': (('dropout', 'p'),),
+    'dropout': (('hidden_dropout', 'p'),),  # inside the feed-forward network
+}
 
 
 def check_class(
@@ -93,6 +115,7 @@ def layer_options(
     name: str,  # where it is, for errors
 ):  # yields (where, our option, value)
     "All settings of a layer, wherever they are kept."
+    # of the layer itself
     names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
     if not names:
         raise argument_error(
@@ -102,12 +125,17 @@ def layer_options(
         )
     yield name, 'activation', names[0]
     yield name, 'norm', 'pre' if layer.norm_first else 'post'
+
+    # of its parts
     for child, part in layer.named_children():
-        where, family = f'{name}.{child}', child.rstrip('123')
+        where = f'{name}.{child}'
+        family = child.rstrip('123')
         if family not in PART_CLASSES:
             raise argument_error(where, type(part).__name__, 'no further part')
         check_class(where, part, PART_CLASSES[family])
-        for option, attribute in PART_OPTIONS.get(child, PART_OPTIONS.get(family, ())):
+
+        options = PART_OPTIONS.get(child, PART_OPTIONS.get(family, ()))
+        for option, attribute in options:
             yield where, option, getattr(part, attribute)
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #stack-options
@@ -120,6 +148,7 @@ def stack_config(
     check_class(side, stack, stack_class)
     if not len(stack.layers):
         raise argument_error(f'{side}.layers', 0, 'at least one')
+
     found = {'add_zero_attn': False}  # which ours has not
     for i, layer in enumerate(stack.layers):
         name = f'{side}.layers.{i}'
@@ -131,8 +160,8 @@ def stack_config(
                     value,
                     f'{found[option]!r}, as in all layers before',
                 )
-    for name in ('batch_first', 'add_zero_attn'):
-        del found[name]
+
+    del found['batch_first'], found['add_zero_attn']
     return StackConfig(**found, n_layers=len(stack.layers), attention_bias=True)
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #from-torch-2
@@ -141,23 +170,28 @@ def from_torch(
 ) -> nn.ModuleDict:  # 'encoder' and 'decoder': ours, in evaluation mode
     """PyTorch's two stacks as ours. Raises `ValueError` for layers that differ, for other
     modules, and for weights that do not fit."""
-    model, ours, matches = unwrap_compiled(model), nn.ModuleDict(), []
+    model = unwrap_compiled(model)
     if not isinstance(model, nn.Transformer):
         raise argument_error('model', type(model).__name__, 'nn.Transformer')
+
+    ours, matches = nn.ModuleDict(), []
     for side, build in (('encoder', build_encoder), ('decoder', build_decoder)):
         stack = getattr(model, side)
         config = stack_config(stack, side)
-        ours[side], last = build(config), stack.norm
-        if last is not None:
-            check_class(f'{side}.norm', last, nn.LayerNorm)
-            matches += map_norm(f'{side}.final_norm', f'{side}.norm')
-        ours[side].final_norm = (
-            LayerNorm(config.d_model, last.eps) if last is not None else nn.Identity()
-        )
-        matches += torch_weight_map(config, side)
-    return import_weights(
-        ours.to(next(model.parameters()).dtype), matches, model.state_dict()
-    )
+        with EmptyInit():
+            ours[side] = build(config)
+
+        # the closing norm, where there is one
+        final_norm = nn.Identity()
+        if stack.norm is not None:
+            check_class(f'{side}.norm', stack.norm, nn.LayerNorm)
+            final_norm = LayerNorm(config.d_model, stack.norm.eps)
+        ours[side].final_norm = final_norm
+
+        matches += torch_weight_map(config, side, final_norm=stack.norm is not None)
+
+    ours.to(next(model.parameters()).dtype)
+    return import_weights(ours, matches, model.state_dict())
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #to-torch
 def to_torch(
@@ -168,45 +202,47 @@ def to_torch(
     model = unwrap_compiled(model)
     if not isinstance(model, Transformer):
         raise argument_error('model', type(model).__name__, 'a Transformer of this library')
-    c = model.config
-    if c.positions == 'rotary':
+    config = model.config
+    if config.positions == 'rotary':
         raise argument_error(
-            'positions', c.positions, 'a scheme that is added to the embeddings'
+            'positions', config.positions, 'a scheme that is added to the embeddings'
         )
-    width = c.d_model // c.n_heads
-    for name, given in (('d_k', c.d_k), ('d_v', c.d_v)):
+    width = config.d_model // config.n_heads
+    for name, given in (('d_k', config.d_k), ('d_v', config.d_v)):
         if given not in (None, width):
             raise argument_error(name, given, f'{width}, D/H')
+
     theirs = nn.Transformer(
-        c.d_model,
-        c.n_heads,
-        c.n_layers,
-        c.n_layers,
-        c.d_ff,
-        c.dropout,
-        ACTIVATIONS[c.activation],
+        d_model=config.d_model,
+        nhead=config.n_heads,
+        num_encoder_layers=config.n_layers,
+        num_decoder_layers=config.n_layers,
+        dim_feedforward=config.d_ff,
+        dropout=config.dropout,
+        activation=ACTIVATIONS[config.activation],
         batch_first=True,
-        norm_first=c.norm == 'pre',
-        layer_norm_eps=c.norm_eps,
+        norm_first=config.norm == 'pre',
+        layer_norm_eps=config.norm_eps,
     )
-    matches = [
-        match for side in ('encoder', 'decoder') for match in torch_weight_map(c, side)
-    ]
+
+    matches = []
     for side in ('encoder', 'decoder'):
-        if isinstance(getattr(model, side).final_norm, LayerNorm):
-            matches += map_norm(f'{side}.final_norm', f'{side}.norm')
-        else:
+        final_norm = isinstance(getattr(model, side).final_norm, LayerNorm)
+        if not final_norm:
             getattr(theirs, side).norm = None
-    absent = [
-        match
-        for match in matches
-        if not c.attention_bias  # which stay zero there
-        and match.ours.endswith(('qkv_proj.bias', 'out_proj.bias'))
-    ]
+        matches += torch_weight_map(config, side, final_norm=final_norm)
+
+    # biases that ours lack stay zero there
+    zeros = {}
+    if not config.attention_bias:
+        biases = 'qkv_proj.bias', 'out_proj.bias'
+        zeros = {m.theirs[0]: None for m in matches if m.ours.endswith(biases)}
+        matches = [m for m in matches if not m.ours.endswith(biases)]
+
     return export_weights(
         model,
-        [m for m in matches if m not in absent],
+        matches,
         theirs,
-        {name: None for m in absent for name in m.theirs},
+        tied=zeros,
         unmatched=('src_embed', 'tgt_embed', 'output'),
     )

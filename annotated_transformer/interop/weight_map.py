@@ -5,8 +5,7 @@
 # %% ../../nbs/84_interop.weight_map.ipynb #whose-weight-is-whose-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +17,12 @@ from ..models.vit import ViTConfig
 from ..transformer import TransformerConfig
 
 # %% auto #0
-__all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'other_shapes',
-           'check_weights', 'export_weights', 'ConversionSpec', 'require_hf_options', 'with_options', 'gpt2_weight_map',
-           'bert_weight_map', 'masked_lm_weight_map', 'vit_weight_map', 'interleaved_to_halves', 'permute_axis',
-           'vocabulary_change', 'marian_weight_map']
+__all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BERT_MASKED_LM_HEAD', 'CLASSIFIER', 'VIT_WEIGHTS',
+           'MASKED_BIAS', 'MARIAN_WEIGHTS', 'PEGASUS_WEIGHTS', 'READ_FROM_WIDTH', 'NOT_OF_WIDTH', 'WeightMap',
+           'expand_names', 'import_weights', 'check_names_and_shapes', 'is_tied_to', 'is_finite', 'raise_complaints',
+           'export_weights', 'Conversion', 'require_hf_options', 'with_options', 'gpt2_weight_map', 'bert_weight_map',
+           'masked_lm_weight_map', 'sentence_classifier_weight_map', 'vit_weight_map', 'image_classifier_weight_map',
+           'interleaved_to_halves', 'set_extra_bos', 'marian_weight_map']
 
 # %% ../../nbs/84_interop.weight_map.ipynb #match
 @dataclass(frozen=True)
@@ -30,188 +31,283 @@ class WeightMap:
 
     ours: str  # name of the parameter
     theirs: tuple  # names of tensors; several are stacked on their first axis
-    to_ours: Callable = lambda tensor: tensor  # what makes theirs, stacked, into ours
-    to_theirs: Callable = lambda tensor: tensor  # the way back
     sizes: tuple = ()  # rows of each of theirs; none: equal parts
+    n_rows: int | None = None  # of ours that they have, the first ones; None: all
+    transposed: bool = False  # whether rows of ours are columns of theirs
+    shape: tuple | None = None  # of theirs, where it has other axes
+    order: Tensor | None = None  # for each index of ours on `axis`, the index of theirs
+    axis: int = 0
+
+    def pieces(
+        self,
+        weight: Tensor,  # our parameter
+    ) -> dict:  # name of theirs -> a view of ours, in the shape of theirs
+        "The part of our parameter that each of their tensors fills."
+        if self.n_rows is not None:
+            weight = weight[: self.n_rows]
+        if self.transposed:
+            weight = weight.t()
+        if self.shape is not None:
+            weight = weight.view(self.shape)
+
+        sizes = self.sizes or len(weight) // len(self.theirs)
+        return dict(zip(self.theirs, weight.split(sizes)))
 
     def read(
         self,
         weights: dict,  # of the other model, name -> tensor
-    ) -> Tensor:
-        return self.to_ours(torch.cat([weights[name] for name in self.theirs]))
+        weight: Tensor,  # our parameter, to be filled
+    ):
+        "Copy their numbers into our parameter."
+        start = 0
+        for name, piece in self.pieces(weight).items():
+            theirs = weights[name].to(piece.dtype)
 
-    def written(
+            if self.transposed:
+                piece.t().copy_(theirs.t())  # twice as fast as the other way round
+            elif self.order is None:
+                piece.copy_(theirs)
+            elif self.axis == 0:
+                order = self.order[start : start + len(piece)] - start
+                torch.index_select(theirs, 0, order, out=piece)
+            else:
+                torch.index_select(theirs, self.axis, self.order, out=piece)
+
+            start += len(piece)
+
+    def write(
         self,
         weight: Tensor,  # our parameter
-    ) -> dict:  # name -> tensor, of the other model
-        stacked = self.to_theirs(weight)
-        sizes = self.sizes or len(stacked) // len(self.theirs)
-        return dict(zip(self.theirs, stacked.split(sizes)))
+    ) -> dict:  # name of theirs -> tensor
+        "Our numbers as their tensors."
+        if self.order is not None:
+            weight = weight.index_select(self.axis, self.order.argsort())
+        return self.pieces(weight)
 
-# %% ../../nbs/84_interop.weight_map.ipynb #linear
-TRANSPOSED = dict(to_ours=Tensor.t, to_theirs=Tensor.t)  # the two axes exchanged
+# %% ../../nbs/84_interop.weight_map.ipynb #expand-names
+def expand_names(
+    table: dict,  # our name -> theirs, or a tuple of theirs that ours stacks
+    n_layers: int,  # for `{i}`
+    prefix: str = '',  # before all names, ours and theirs
+) -> list:  # of `WeightMap`
+    "One `WeightMap` for each parameter that a table names; `*` is `weight` and `bias`."
+    found = []
+    for ours, theirs in table.items():
+        if isinstance(theirs, str):
+            theirs = (theirs,)
 
-
-def map_linear(
-    ours: str,  # name of a linear layer
-    *theirs: str,  # names of theirs; several are packed into ours
-    weight: dict | None = None,  # change of the weight
-    bias: dict | None = None,  # change of the bias
-) -> list:  # of two `WeightMap`
-    "Weight and bias of a linear layer."
-    return [
-        WeightMap(
-            f'{ours}.{part}', tuple(f'{name}.{part}' for name in theirs), **(change or {})
-        )
-        for part, change in (('weight', weight), ('bias', bias))
-    ]
-
-
-def map_norm(
-    ours: str,  # name of a `LayerNorm`
-    theirs: str,  # name of theirs
-    **change,  # of both
-) -> list:  # of two `WeightMap`
-    "Weight and bias of a norm."
-    return [
-        WeightMap(f'{ours}.weight', (f'{theirs}.weight',), **change),
-        WeightMap(f'{ours}.bias', (f'{theirs}.bias',), **change),
-    ]
+        for i in range(n_layers) if '{i}' in ours else (0,):
+            for part in ('weight', 'bias') if ours.endswith('*') else ('',):
+                names = [
+                    prefix + name.replace('{i}', str(i)).replace('*', part)
+                    for name in (ours, *theirs)
+                ]
+                found.append(WeightMap(names[0], tuple(names[1:])))
+    return found
 
 # %% ../../nbs/84_interop.weight_map.ipynb #read-weights
 def import_weights(
-    model: nn.Module,  # ours; changed in place
+    model: nn.Module,  # ours; it may be one of `build_empty`, and gets new parameters
     matches: list,  # of `WeightMap`
     weights: dict,  # theirs, name -> tensor
+    *,
     tied: dict | None = None,  # name of theirs -> what it repeats, name or tensor
     unmatched: tuple = (),  # prefixes of names of ours that they do not have
 ) -> nn.Module:  # ours, in evaluation mode
-    "Copy all weights. Raises one `ValueError` with all names that do not fit."
-    own = dict(model.named_parameters())
-    needed = {name for match in matches for name in match.theirs}
-    left = [
-        name
-        for name in weights.keys() - needed
-        if not is_tied_to(weights[name], (tied or {}).get(name), weights)
-    ]
-    left += [f'{match.ours} (ours)' for match in matches if match.ours not in own]
-    absent = own.keys() - {match.ours for match in matches}
-    check_weights(
+    """Copy all weights, each once. Raises one `ValueError` with all names that do not
+    fit."""
+    parameters = dict(model.named_parameters())
+    check_names_and_shapes(parameters, matches, weights, tied or {}, unmatched)
+
+    filled, not_finite = {}, []
+    for match in matches:
+        parameter = parameters[match.ours]
+        filled[match.ours] = torch.empty(parameter.shape, dtype=parameter.dtype)
+        match.read(weights, filled[match.ours])
+        for name, piece in match.pieces(filled[match.ours]).items():
+            if not is_finite(piece):
+                not_finite.append(name)
+    raise_complaints({'not finite': not_finite})
+
+    model.load_state_dict(filled, strict=False, assign=True)  # strict: checked above
+    return model.eval()
+
+
+def check_names_and_shapes(
+    parameters: dict,  # ours, name -> parameter, with or without numbers
+    matches: list,  # of `WeightMap`
+    weights: dict,  # theirs, name -> tensor
+    tied: dict,  # see `import_weights`
+    unmatched: tuple,  # see `import_weights`
+):
+    "Raise one `ValueError` with all names and shapes that do not fit."
+    ours = {match.ours for match in matches}
+    absent = [name for name in parameters.keys() - ours if not name.startswith(unmatched)]
+
+    theirs = {name for match in matches for name in match.theirs}
+    left_over = [f'{name} (ours)' for name in ours - parameters.keys()]
+    for name in weights.keys() - theirs:
+        if not is_tied_to(weights[name], tied.get(name), weights):
+            left_over.append(name)
+
+    shapes, types = [], []
+    for match in matches:
+        if match.ours not in parameters:
+            continue
+        # packed matrices one by one: their sum could be right by chance
+        for name, piece in match.pieces(parameters[match.ours]).items():
+            if name not in weights:
+                continue
+            tensor = weights[name]
+            if tensor.shape != piece.shape:
+                shapes.append(
+                    f'{name}: got {tuple(tensor.shape)}, expected {tuple(piece.shape)}'
+                )
+            if not tensor.is_floating_point():
+                types.append(f'{name} ({tensor.dtype})')
+
+    raise_complaints(
         {
-            'missing': sorted(needed - weights.keys()),
-            'missing (ours)': sorted(
-                name for name in absent if not name.startswith(unmatched)
-            ),
-            'left over': sorted(left),
-            'of another shape': other_shapes(matches, weights, own),
-            'not of floating-point numbers': sorted(
-                f'{name} ({weights[name].dtype})'
-                for name in needed & weights.keys()
-                if not weights[name].is_floating_point()
-            ),
-            'not finite': sorted(
-                name
-                for name in needed & weights.keys()
-                if not weights[name].float().isfinite().all()
-            ),
+            'missing': theirs - weights.keys(),
+            'missing (ours)': absent,
+            'left over': left_over,
+            'of another shape': shapes,
+            'not of floating-point numbers': types,
         }
     )
-    with torch.no_grad():
-        for match in matches:
-            own[match.ours].copy_(match.read(weights))
-    return model.eval()
 
 # %% ../../nbs/84_interop.weight_map.ipynb #repeats
 def is_tied_to(
     tensor: Tensor,  # one of theirs
-    of,  # a tensor, or the name of one
+    of,  # a tensor, or the name of one; None: of nothing
     weights: dict,  # theirs, name -> tensor
 ) -> bool:
     "Whether a tensor holds nothing but what another one holds."
-    original = weights.get(of) if isinstance(of, str) else of  # None: of nothing
-    same_shape = original is not None and tensor.shape == original.shape
-    return same_shape and torch.allclose(tensor, original.to(tensor), atol=1e-6)
+    original = weights.get(of) if isinstance(of, str) else of
+    if original is None or tensor.shape != original.shape:
+        return False
+    if tensor.is_set_to(original):  # one and the same memory
+        return True
+    return torch.allclose(tensor, original.to(tensor), atol=1e-6)
 
 
-def other_shapes(
-    matches: list,  # of `WeightMap`
-    weights: dict,  # theirs, name -> tensor
-    own: dict,  # ours, name -> parameter
-) -> list:  # of complaints
-    "Tensors of theirs whose shape is not that of ours, written in their form."
-    expected = {}
-    for match in matches:
-        if match.ours in own:
-            expected |= match.written(own[match.ours].detach())
-    return [
-        f'{name}: got {tuple(weights[name].shape)}, expected {tuple(tensor.shape)}'
-        for name, tensor in expected.items()
-        if name in weights and weights[name].shape != tensor.shape
-    ]
+def is_finite(
+    tensor: Tensor,  # any
+) -> bool:
+    "Whether no number is infinite or NaN."
+    if tensor.sum().isfinite():
+        return True
+    return bool(tensor.isfinite().all())
 
 
-def check_weights(
+def raise_complaints(
     complaints: dict,  # what is wrong -> names
 ):
     "Raise a `ValueError` that lists all names, if there are any."
-    said = [f'{what}: {", ".join(names)}' for what, names in complaints.items() if names]
-    if said:
-        raise ValueError('the weights do not fit; ' + '; '.join(said))
+    lists = [
+        f'{what}: {", ".join(sorted(names))}' for what, names in complaints.items() if names
+    ]
+    if lists:
+        raise ValueError('the weights do not fit; ' + '; '.join(lists))
 
 # %% ../../nbs/84_interop.weight_map.ipynb #write-weights
 def export_weights(
     model: nn.Module,  # ours
     matches: list,  # of `WeightMap`
     theirs: nn.Module,  # changed in place
+    *,
     tied: dict | None = None,  # names of theirs that follow others, or stay as they are
     unmatched: tuple = (),  # prefixes of names of ours that they do not have
 ) -> nn.Module:  # theirs, in evaluation mode
     """Copy all weights the other way. Raises one `ValueError` with all names that do not
     fit."""
-    own = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
-    known = {match.ours for match in matches}
-    for weight in theirs.parameters():  # nothing is rounded; tables stay as they are
-        weight.data = weight.data.to(next(iter(own.values())).dtype)
-    state, written = theirs.state_dict(), {}
+    ours = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
+
+    # nothing is rounded; tables, which are buffers, stay as they are
+    dtype = next(model.parameters()).dtype
+    for weight in theirs.parameters():
+        weight.data = weight.data.to(dtype)
+
+    written = {}
     for match in matches:
-        if match.ours in own:
-            written |= match.written(own[match.ours])
+        if match.ours in ours:
+            written |= match.write(ours[match.ours])
+
+    matched = {match.ours for match in matches}
+    absent = [name for name in ours.keys() - matched if not name.startswith(unmatched)]
+
+    state = theirs.state_dict()
     shapes = [
         f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
         for name, tensor in written.items()
         if name in state and tensor.shape != state[name].shape
     ]
-    check_weights(
+    raise_complaints(
         {
-            'missing': sorted(state.keys() - written.keys() - set(tied or ())),
-            'missing (ours)': sorted(known - own.keys()),
-            'left over (ours)': sorted(
-                name for name in own.keys() - known if not name.startswith(unmatched)
-            ),
-            'left over': sorted(written.keys() - state.keys()),
+            'missing': state.keys() - written.keys() - set(tied or ()),
+            'missing (ours)': matched - ours.keys(),
+            'left over (ours)': absent,
+            'left over': written.keys() - state.keys(),
             'of another shape': shapes,
         }
     )
     theirs.load_state_dict(written, strict=False)
     return theirs.eval()
 
-# %% ../../nbs/84_interop.weight_map.ipynb #conversion-spec
-@dataclass(frozen=True)
-class ConversionSpec:
-    "How a class of Hugging Face's corresponds to one of ours."
+# %% ../../nbs/84_interop.weight_map.ipynb #conversion
+class Conversion:
+    "How a class of Hugging Face's corresponds to one of ours: each family is a subclass."
 
     model_class: type  # ours
-    config: Callable  # their configuration -> ours
-    options: Callable  # our configuration -> options of theirs
-    matches: Callable  # (our configuration, theirs) -> list of `WeightMap`
-    tied: Callable = lambda ours: {}  # our configuration -> see `import_weights`
-    unmatched: tuple = ()  # prefixes of names of ours that they do not have
-    unmapped: tuple = ()  # options of ours that they have no word for
-    init_kwargs: tuple = ()  # of (name, value): further arguments of their constructor
-    renamed: tuple = ()  # of (pattern, replacement): from names in files to those in memory
-    unused: str = '$^'  # pattern of names in files that nothing reads; here, none
-    fits: Callable = lambda ours: True  # whether our configuration goes to this class
-    tables: tuple = ('vocab_size', 'n_segments', 'max_len')  # ours: rows of d_model weights
+    unmatched = ()  # prefixes of names of ours that they do not have
+    unmapped = ()  # options of ours that they have no word for
+    init_kwargs = {}  # further arguments of their constructor
+    renamed = ()  # of (pattern, replacement): from names in files to those in memory
+    unused = '$^'  # pattern of names in files that nothing reads; this one matches nothing
+
+    def fits(
+        self,
+        ours: Config,  # of a model of `model_class`
+    ) -> bool:
+        "Whether a model with this configuration can be one of theirs."
+        return True
+
+    def config(
+        self,
+        theirs,  # a configuration of Hugging Face
+        **options,  # of ours: dropout, or ids that it leaves open
+    ) -> Config:
+        "Their configuration as ours. Raises `ValueError` for what ours cannot be."
+        raise NotImplementedError
+
+    def options(
+        self,
+        ours: Config,  # of a model of `model_class`
+    ) -> dict:  # options of their configuration
+        "Our configuration in their words."
+        raise NotImplementedError
+
+    def weight_map(
+        self,
+        ours: Config,  # sizes
+        theirs,  # the same, as a configuration of Hugging Face
+    ) -> list:  # of `WeightMap`
+        "Where each parameter is."
+        raise NotImplementedError
+
+    def tied(
+        self,
+        ours: Config,  # sizes
+    ) -> dict:  # see `import_weights`
+        "Which of their tensors only repeat others, or can be computed."
+        return {}
+
+    def finish(
+        self,
+        model: nn.Module,  # ours, with their weights; changed in place
+        theirs,  # a configuration of Hugging Face
+    ):
+        "Set what a model of ours has and theirs has not."
 
 # %% ../../nbs/84_interop.weight_map.ipynb #require-options
 def require_hf_options(
@@ -241,55 +337,72 @@ def with_options(
     return config
 
 # %% ../../nbs/84_interop.weight_map.ipynb #gpt2-matches
+GPT2_WEIGHTS = {  # ours -> theirs
+    'embed.embedding.weight': 'transformer.wte.weight',
+    'embed.positions.weight': 'transformer.wpe.weight',
+    'blocks.layers.{i}.self_attention.qkv_proj.*': 'transformer.h.{i}.attn.c_attn.*',
+    'blocks.layers.{i}.self_attention.out_proj.*': 'transformer.h.{i}.attn.c_proj.*',
+    'blocks.layers.{i}.feed_forward.linear1.*': 'transformer.h.{i}.mlp.c_fc.*',
+    'blocks.layers.{i}.feed_forward.linear2.*': 'transformer.h.{i}.mlp.c_proj.*',
+    'blocks.layers.{i}.residuals.0.norm.*': 'transformer.h.{i}.ln_1.*',
+    'blocks.layers.{i}.residuals.1.norm.*': 'transformer.h.{i}.ln_2.*',
+    'blocks.final_norm.*': 'transformer.ln_f.*',
+}
+GPT2_TRANSPOSED = (  # of theirs, at the end of a name
+    'c_attn.weight',
+    'c_proj.weight',
+    'c_fc.weight',
+)
+
+
 def gpt2_weight_map(
     config: GPTConfig,  # number of layers
 ) -> list:  # of `WeightMap`
     "All parameters of a `GPT`, as `GPT2LMHeadModel` has them."
-    found = [
-        WeightMap('embed.embedding.weight', ('transformer.wte.weight',)),
-        WeightMap('embed.positions.weight', ('transformer.wpe.weight',)),
-        *map_norm('blocks.final_norm', 'transformer.ln_f'),
+    return [
+        replace(match, transposed=match.theirs[0].endswith(GPT2_TRANSPOSED))
+        for match in expand_names(GPT2_WEIGHTS, config.n_layers)
     ]
-    for i in range(config.n_layers):
-        ours, theirs = f'blocks.layers.{i}', f'transformer.h.{i}'
-        for a, b in (
-            ('self_attention.qkv_proj', 'attn.c_attn'),
-            ('self_attention.out_proj', 'attn.c_proj'),
-            ('feed_forward.linear1', 'mlp.c_fc'),
-            ('feed_forward.linear2', 'mlp.c_proj'),
-        ):
-            found += map_linear(f'{ours}.{a}', f'{theirs}.{b}', weight=TRANSPOSED)
-        for n in (0, 1):
-            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.ln_{n + 1}')
-    return found
 
 # %% ../../nbs/84_interop.weight_map.ipynb #bert-matches
+BERT_WEIGHTS = {  # ours -> theirs
+    'input.tokens.weight': 'embeddings.word_embeddings.weight',
+    'input.positions.weight': 'embeddings.position_embeddings.weight',
+    'input.segments.weight': 'embeddings.token_type_embeddings.weight',
+    'input.norm.*': 'embeddings.LayerNorm.*',
+    'encoder.layers.{i}.self_attention.qkv_proj.*': (
+        'encoder.layer.{i}.attention.self.query.*',
+        'encoder.layer.{i}.attention.self.key.*',
+        'encoder.layer.{i}.attention.self.value.*',
+    ),
+    'encoder.layers.{i}.self_attention.out_proj.*': (
+        'encoder.layer.{i}.attention.output.dense.*'
+    ),
+    'encoder.layers.{i}.feed_forward.linear1.*': 'encoder.layer.{i}.intermediate.dense.*',
+    'encoder.layers.{i}.feed_forward.linear2.*': 'encoder.layer.{i}.output.dense.*',
+    'encoder.layers.{i}.residuals.0.norm.*': (
+        'encoder.layer.{i}.attention.output.LayerNorm.*'
+    ),
+    'encoder.layers.{i}.residuals.1.norm.*': 'encoder.layer.{i}.output.LayerNorm.*',
+}
+BERT_POOLER = {'pooler.*': 'pooler.dense.*'}
+BERT_MASKED_LM_HEAD = {
+    'transform.*': 'cls.predictions.transform.dense.*',
+    'norm.*': 'cls.predictions.transform.LayerNorm.*',
+    'output.bias': 'cls.predictions.bias',
+}
+CLASSIFIER = {'output.*': 'classifier.*'}  # of BERT and of ViT
+
+
 def bert_weight_map(
     config: BERTConfig,  # number of layers
     prefix: str = '',  # of all names: 'bert.' where there is a head
+    *,
+    pooler: bool = True,  # whether theirs has one
 ) -> list:  # of `WeightMap`
     "All parameters of a `BERT`, as `BertModel` has them."
-    tables = (('tokens', 'word'), ('positions', 'position'), ('segments', 'token_type'))
-    found = [
-        WeightMap(
-            f'{prefix}input.{a}.weight', (f'{prefix}embeddings.{b}_embeddings.weight',)
-        )
-        for a, b in tables
-    ]
-    found += map_norm(f'{prefix}input.norm', f'{prefix}embeddings.LayerNorm')
-    for i in range(config.n_layers):
-        ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}encoder.layer.{i}'
-        heads = (f'{theirs}.attention.self.{name}' for name in ('query', 'key', 'value'))
-        found += map_linear(f'{ours}.self_attention.qkv_proj', *heads)
-        for a, b in (
-            ('self_attention.out_proj', 'attention.output.dense'),
-            ('feed_forward.linear1', 'intermediate.dense'),
-            ('feed_forward.linear2', 'output.dense'),
-        ):
-            found += map_linear(f'{ours}.{a}', f'{theirs}.{b}')
-        for n, b in enumerate(('attention.output', 'output')):
-            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.{b}.LayerNorm')
-    return found
+    table = {**BERT_WEIGHTS, **BERT_POOLER} if pooler else BERT_WEIGHTS
+    return expand_names(table, config.n_layers, prefix)
 
 
 def masked_lm_weight_map(
@@ -297,60 +410,57 @@ def masked_lm_weight_map(
 ) -> list:  # of `WeightMap`
     """All parameters of a `MaskedLanguageModel` but the pooler, which `BertForMaskedLM` has
     not."""
-    head = 'cls.predictions'
-    return [
-        *bert_weight_map(config, 'bert.'),
-        *map_linear('transform', f'{head}.transform.dense'),
-        *map_norm('norm', f'{head}.transform.LayerNorm'),
-        WeightMap('output.bias', (f'{head}.bias',)),
-    ]
+    head = expand_names(BERT_MASKED_LM_HEAD, config.n_layers)
+    return bert_weight_map(config, 'bert.', pooler=False) + head
+
+
+def sentence_classifier_weight_map(
+    config: BERTConfig,  # number of layers
+) -> list:  # of `WeightMap`
+    "All parameters of a `SentenceClassifier`, as `BertForSequenceClassification` has them."
+    return bert_weight_map(config, 'bert.') + expand_names(CLASSIFIER, config.n_layers)
 
 # %% ../../nbs/84_interop.weight_map.ipynb #vit-matches
+VIT_WEIGHTS = {  # ours -> theirs
+    'patches.linear.*': 'embeddings.patch_embeddings.projection.*',
+    'cls_token': 'embeddings.cls_token',
+    'positions.weight': 'embeddings.position_embeddings',
+    'encoder.layers.{i}.self_attention.qkv_proj.*': (
+        'layers.{i}.attention.q_proj.*',
+        'layers.{i}.attention.k_proj.*',
+        'layers.{i}.attention.v_proj.*',
+    ),
+    'encoder.layers.{i}.self_attention.out_proj.*': 'layers.{i}.attention.o_proj.*',
+    'encoder.layers.{i}.feed_forward.linear1.*': 'layers.{i}.mlp.fc1.*',
+    'encoder.layers.{i}.feed_forward.linear2.*': 'layers.{i}.mlp.fc2.*',
+    'encoder.layers.{i}.residuals.0.norm.*': 'layers.{i}.layernorm_before.*',
+    'encoder.layers.{i}.residuals.1.norm.*': 'layers.{i}.layernorm_after.*',
+    'encoder.final_norm.*': 'layernorm.*',
+}
+
+
 def vit_weight_map(
     config: ViTConfig,  # sizes
-    prefix: str = 'vit.',  # of all names
+    prefix: str = '',  # of all names: 'vit.' where there is a head
 ) -> list:  # of `WeightMap`
     "All parameters of a `ViT`, as `ViTModel` without a pooler has them."
-    kernel, width = (
-        (-1, config.n_channels, config.patch_size, config.patch_size),
-        config.d_model,
-    )
-    patches = dict(to_ours=lambda w: w.flatten(1), to_theirs=lambda w: w.reshape(kernel))
-    found = [
-        *map_linear(
-            f'{prefix}patches.linear',
-            f'{prefix}embeddings.patch_embeddings.projection',
-            weight=patches,
-        ),
-        WeightMap(
-            f'{prefix}cls_token',
-            (f'{prefix}embeddings.cls_token',),
-            torch.flatten,
-            lambda w: w.reshape(1, 1, width),
-        ),
-        WeightMap(
-            f'{prefix}positions.weight',
-            (f'{prefix}embeddings.position_embeddings',),
-            lambda w: w.flatten(0, 1),
-            lambda w: w[None],
-        ),
-        *map_norm(f'{prefix}encoder.final_norm', f'{prefix}layernorm'),
+    width, size = config.d_model, config.patch_size
+    shapes = {  # of theirs, where it has other axes than ours
+        'patches.linear.weight': (width, config.n_channels, size, size),
+        'cls_token': (1, 1, width),
+        'positions.weight': (1, -1, width),
+    }
+    return [
+        replace(match, shape=shapes.get(match.ours.removeprefix(prefix)))
+        for match in expand_names(VIT_WEIGHTS, config.n_layers, prefix)
     ]
-    for i in range(config.n_layers):
-        ours, theirs = f'{prefix}encoder.layers.{i}', f'{prefix}layers.{i}'
-        found += map_linear(
-            f'{ours}.self_attention.qkv_proj',
-            *(f'{theirs}.attention.{x}_proj' for x in 'qkv'),
-        )
-        for a, b in (
-            ('self_attention.out_proj', 'attention.o_proj'),
-            ('feed_forward.linear1', 'mlp.fc1'),
-            ('feed_forward.linear2', 'mlp.fc2'),
-        ):
-            found += map_linear(f'{ours}.{a}', f'{theirs}.{b}')
-        for n, b in enumerate(('before', 'after')):
-            found += map_norm(f'{ours}.residuals.{n}.norm', f'{theirs}.layernorm_{b}')
-    return found
+
+
+def image_classifier_weight_map(
+    config: ViTConfig,  # sizes
+) -> list:  # of `WeightMap`
+    "All parameters of an `ImageClassifier`, as `ViTForImageClassification` has them."
+    return vit_weight_map(config, 'vit.') + expand_names(CLASSIFIER, config.n_layers)
 
 # %% ../../nbs/84_interop.weight_map.ipynb #sines-first
 def interleaved_to_halves(
@@ -359,74 +469,95 @@ def interleaved_to_halves(
     "The order of sinusoids that Marian has, seen from ours."
     return torch.arange(d_model).view(2, -1).t().flatten()
 
-
-def permute_axis(
-    axis: int,  # of the tensor
-    order: Tensor,  # D
-) -> dict:  # a change, see `map_linear`
-    "An axis of the model's width in our order, and back in theirs."
-    back = order.argsort()
-    return dict(
-        to_ours=lambda w: w.index_select(axis, order),
-        to_theirs=lambda w: w.index_select(axis, back),
-    )
-
-# %% ../../nbs/84_interop.weight_map.ipynb #vocabulary-change
+# %% ../../nbs/84_interop.weight_map.ipynb #set-extra-bos
 MASKED_BIAS = -1e4  # exp of it is 0 in every precision, and it is finite in all of them
 
 
-def vocabulary_change(
-    config: TransformerConfig,  # its last id may be an extra BOS
-    extra: bool,  # whether it is
-    order: Tensor,  # see `interleaved_to_halves`
-) -> tuple[dict, dict]:  # changes of the embedding and of the bias per token
-    "Their vocabulary as ours."
-    columns, last = permute_axis(1, order), config.vocab_size - extra
-
-    def grow(rows, new):
-        return torch.cat([rows, new]) if extra else rows
-
-    there, back = columns['to_ours'], columns['to_theirs']
-    return (
-        dict(
-            to_ours=lambda w: grow(there(w), there(w[config.pad_id][None])),
-            to_theirs=lambda w: back(w)[:last],
-        ),
-        dict(
-            to_ours=lambda b: grow(b.flatten(), b.new_full((1,), MASKED_BIAS)),
-            to_theirs=lambda b: b[None, :last],
-        ),
-    )
+@torch.no_grad()
+def set_extra_bos(
+    model: nn.Module,  # a `Transformer` whose last id is a BOS that Marian lacks
+):
+    "Give BOS the vector of PAD, and a bias that keeps it from being written."
+    embedding = model.src_embed.embedding.weight  # V D, of both sides
+    embedding[-1] = embedding[model.config.pad_id]
+    model.output.bias[-1] = MASKED_BIAS
 
 # %% ../../nbs/84_interop.weight_map.ipynb #marian-matches
+MARIAN_WEIGHTS = {  # ours -> theirs
+    'src_embed.embedding.weight': 'model.shared.weight',
+    'output.bias': 'final_logits_bias',
+    'encoder.layers.{i}.self_attention.qkv_proj.*': (
+        'model.encoder.layers.{i}.self_attn.q_proj.*',
+        'model.encoder.layers.{i}.self_attn.k_proj.*',
+        'model.encoder.layers.{i}.self_attn.v_proj.*',
+    ),
+    'encoder.layers.{i}.self_attention.out_proj.*': (
+        'model.encoder.layers.{i}.self_attn.out_proj.*'
+    ),
+    'encoder.layers.{i}.feed_forward.linear1.*': 'model.encoder.layers.{i}.fc1.*',
+    'encoder.layers.{i}.feed_forward.linear2.*': 'model.encoder.layers.{i}.fc2.*',
+    'encoder.layers.{i}.residuals.0.norm.*': (
+        'model.encoder.layers.{i}.self_attn_layer_norm.*'
+    ),
+    'encoder.layers.{i}.residuals.1.norm.*': 'model.encoder.layers.{i}.final_layer_norm.*',
+    'decoder.layers.{i}.self_attention.qkv_proj.*': (
+        'model.decoder.layers.{i}.self_attn.q_proj.*',
+        'model.decoder.layers.{i}.self_attn.k_proj.*',
+        'model.decoder.layers.{i}.self_attn.v_proj.*',
+    ),
+    'decoder.layers.{i}.self_attention.out_proj.*': (
+        'model.decoder.layers.{i}.self_attn.out_proj.*'
+    ),
+    'decoder.layers.{i}.cross_attention.qkv_proj.*': (
+        'model.decoder.layers.{i}.encoder_attn.q_proj.*',
+        'model.decoder.layers.{i}.encoder_attn.k_proj.*',
+        'model.decoder.layers.{i}.encoder_attn.v_proj.*',
+    ),
+    'decoder.layers.{i}.cross_attention.out_proj.*': (
+        'model.decoder.layers.{i}.encoder_attn.out_proj.*'
+    ),
+    'decoder.layers.{i}.feed_forward.linear1.*': 'model.decoder.layers.{i}.fc1.*',
+    'decoder.layers.{i}.feed_forward.linear2.*': 'model.decoder.layers.{i}.fc2.*',
+    'decoder.layers.{i}.residuals.0.norm.*': (
+        'model.decoder.layers.{i}.self_attn_layer_norm.*'
+    ),
+    'decoder.layers.{i}.residuals.1.norm.*': (
+        'model.decoder.layers.{i}.encoder_attn_layer_norm.*'
+    ),
+    'decoder.layers.{i}.residuals.2.norm.*': 'model.decoder.layers.{i}.final_layer_norm.*',
+}
+PEGASUS_WEIGHTS = {  # norms first: one more at the end of either side
+    **MARIAN_WEIGHTS,
+    'encoder.final_norm.*': 'model.encoder.layer_norm.*',
+    'decoder.final_norm.*': 'model.decoder.layer_norm.*',
+}
+READ_FROM_WIDTH = 'embedding.weight', 'qkv_proj.weight', 'linear1.weight'
+NOT_OF_WIDTH = 'qkv_proj.bias', 'linear1.bias', 'output.bias'
+
+
 def marian_weight_map(
     config: TransformerConfig,  # sizes
-    extra: bool = False,  # whether its BOS is an extra id
+    extra_bos: bool = False,  # whether its BOS is an id that they do not have
 ) -> list:  # of `WeightMap`
     "All parameters of a `Transformer`, as Marian has them; with norms first, Pegasus."
+    table = dict(PEGASUS_WEIGHTS if config.norm == 'pre' else MARIAN_WEIGHTS)
+    if not config.output_bias:
+        del table['output.bias']
+
+    n_tokens = config.vocab_size - extra_bos
     order = interleaved_to_halves(config.d_model)
-    columns, rows = permute_axis(1, order), permute_axis(0, order)
-    inward, outward = dict(weight=columns), dict(weight=rows, bias=rows)
-    embedding, bias = vocabulary_change(config, extra, order)
-    found = [WeightMap('src_embed.embedding.weight', ('model.shared.weight',), **embedding)]
-    if config.output_bias:
-        found.append(WeightMap('output.bias', ('final_logits_bias',), **bias))
-    attentions = {
-        'encoder': {'self_attention': 'self_attn'},
-        'decoder': {'self_attention': 'self_attn', 'cross_attention': 'encoder_attn'},
-    }
-    for side, i in ((side, i) for side in attentions for i in range(config.n_layers)):
-        ours, theirs = f'{side}.layers.{i}', f'model.{side}.layers.{i}'
-        for a, b in attentions[side].items():
-            three = (f'{theirs}.{b}.{x}_proj' for x in 'qkv')
-            found += map_linear(f'{ours}.{a}.qkv_proj', *three, **inward)
-            found += map_linear(f'{ours}.{a}.out_proj', f'{theirs}.{b}.out_proj', **outward)
-        found += map_linear(f'{ours}.feed_forward.linear1', f'{theirs}.fc1', **inward)
-        found += map_linear(f'{ours}.feed_forward.linear2', f'{theirs}.fc2', **outward)
-        for n, b in enumerate([*attentions[side].values(), 'final']):
-            found += map_norm(
-                f'{ours}.residuals.{n}.norm', f'{theirs}.{b}_layer_norm', **rows
-            )
-    for side in attentions if config.norm == 'pre' else ():
-        found += map_norm(f'{side}.final_norm', f'model.{side}.layer_norm', **rows)
+    found = []
+    for match in expand_names(table, config.n_layers):
+        # the model's width is in another order: columns of what reads it, rows of the rest
+        if match.ours.endswith(READ_FROM_WIDTH):
+            match = replace(match, order=order, axis=1)
+        elif not match.ours.endswith(NOT_OF_WIDTH):
+            match = replace(match, order=order)
+
+        # tables of the vocabulary
+        if match.ours == 'src_embed.embedding.weight':
+            match = replace(match, n_rows=n_tokens)
+        if match.ours == 'output.bias':
+            match = replace(match, n_rows=n_tokens, shape=(1, n_tokens))
+        found.append(match)
     return found
