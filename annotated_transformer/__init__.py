@@ -15,7 +15,7 @@ _PUBLIC = { # name -> the module that defines it
     "save_model": "checkpoint", "load_model": "checkpoint",
     "greedy_decode": "decoding", "generate_ids": "decoding", "sample": "sampling", "beam_search": "search",
     "trace_attention": "inspection.attention_maps", "attention_view": "inspection.attention_view",
-    "translate": "experiments.translation",
+    "translate": "translation",
     "check_transformer": "debugging.checklist",
     "from_huggingface": "interop.huggingface", "to_huggingface": "interop.huggingface",
 }

@@ -509,6 +509,7 @@ def train(
     checkpoints=None,  # see `Checkpoints`: saves the run, and goes on with it
     loss_fn: Callable = sequence_loss,  # (model, batch, label_smoothing) -> summed loss
     progress: bool | None = True,  # see `progress_bar`
+    shard: bool = False,  # until it replaces USE_FSDP, which decides
 ) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
     if config.patience and not eval_fn:
