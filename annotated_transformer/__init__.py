@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .decoding import generate_ids as generate_ids
     from .decoding import greedy_decode as greedy_decode
     from .experiments.runs import count_parameters as count_parameters
-    from .experiments.translation import translate as translate
+    from .translation import translate as translate
     from .inspection.attention_maps import trace_attention as trace_attention
     from .inspection.attention_view import attention_view as attention_view
     from .interop.huggingface import from_huggingface as from_huggingface
@@ -62,7 +62,7 @@ _PUBLIC = {
     "greedy_decode": "decoding",
     "sample": "sampling",
     "beam_search": "search",
-    "translate": "experiments.translation",
+    "translate": "translation",
     # looking inside
     "trace_attention": "inspection.attention_maps",
     "attention_view": "inspection.attention_view",

@@ -5,14 +5,15 @@
 # %% ../nbs/93_cli.ipynb #commands-code-2
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Optional, get_args, get_type_hints
 
 # Threads that wait should sleep, not spin. It has to be said before torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
@@ -26,32 +27,26 @@ from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding import Hypotheses
-from annotated_transformer.experiments import (
-    captioning,
-    copy_task,
-    image_classification,
-    language_model,
-    topic_classification,
-    translation,
-)
-from annotated_transformer.experiments.runs import (
-    describe_kept,
-    format_report,
-    run_and_save,
-)
+from .distributed import joined_processes, process_rank
+from .experiments.captioning import CAPTIONING
+from .experiments.copy_task import COPY_TASK
+from .experiments.image_classification import IMAGE_CLASSIFICATION
+from .experiments.language_model import LANGUAGE_MODEL
+from .experiments.runs import Experiment, describe_kept, run_and_save
+from .experiments.topic_classification import TOPIC_CLASSIFICATION
+from .experiments.translation import TRANSLATION
 from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
-from .distributed import joined_processes, process_rank
 from .search import beam_search, check_beam
 from .training import Interrupted, NotFinite, pick_device
 from .transformer import Transformer
+from .translation import translate_lines
 
 # %% auto #0
-__all__ = ['app', 'SHARD', 'TENSORBOARD', 'OPTIONS', 'Seed', 'Device', 'Resume', 'Overwrite', 'Minutes', 'Steps', 'HeldOut',
-           'Out', 'Part', 'program', 'Stopped', 'main', 'option_error', 'say_how_to_go_on', 'explain_failures',
-           'run_experiment', 'train_copy_task', 'train_gpt', 'train_bert', 'train_vit', 'train_captioner', 'parse_ids',
-           'check_page', 'answer_lines', 'decode', 'train_translation', 'translate']
+__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main', 'option_name',
+           'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder', 'configure',
+           'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode', 'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -61,30 +56,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-SHARD = ContextVar('shard', default=False)  # are weights divided among the processes?
-TENSORBOARD = ContextVar('tensorboard', default=False)  # are curves written for it?
-
 
 @app.callback()
-def program(
-    shard: Annotated[
-        bool,
-        typer.Option(
-            '--shard', help='Under torchrun: divide the weights among the processes (FSDP).'
-        ),
-    ] = False,
-    tensorboard: Annotated[
-        bool,
-        typer.Option(
-            '--tensorboard',
-            help='Write the curves of a training for TensorBoard while it runs.',
-        ),
-    ] = False,
-):
+def program():
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
-    SHARD.set(shard)
-    TENSORBOARD.set(tensorboard)
 
 
 class Stopped(KeyboardInterrupt):
@@ -107,35 +83,47 @@ def main():
     def stop(number, frame):
         raise Stopped(number)
 
-    for name in {'SIGTERM', 'SIGHUP'} & {*dir(signal)}:  # Windows has no SIGHUP
-        number = getattr(signal, name)
-        if signal.getsignal(number) == signal.SIG_DFL:
+    for name in ('SIGTERM', 'SIGHUP'):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, stop)
+
     app(prog_name='annotated-transformer')
 
 # %% ../nbs/93_cli.ipynb #option-error
-OPTIONS = {
+OPTION_NAMES = {  # argument of the library -> option, where it is not --argument
     'n_heldout': '--heldout',
     'held_out': '--heldout',
     'beam_size': '--beam',
     'folder': '--out',
+    'out': '--out',
     'every_minutes': '--checkpoint-minutes',
-    'shard': '--shard',
 }
-OPTIONS |= {
-    name: '--' + name.replace('_', '-')
-    for name in (
-        'n_best',
-        'length_penalty',
-        'max_len',
-        'data_dir',
-        'corpus',
-        'validation',
-        'test',
-        'max_length',
-        'patience',
-    )
-}
+SAME_NAMES = (  # arguments of the library whose option is --argument
+    'corpus',
+    'data_dir',
+    'device',
+    'epochs',
+    'length_penalty',
+    'max_len',
+    'max_length',
+    'n_best',
+    'patience',
+    'seed',
+    'shard',
+    'steps',
+    'task',
+    'test',
+    'text',
+    'validation',
+)
+
+
+def option_name(
+    argument: str,  # of the library
+) -> str:  # of the command
+    "The option that sets an argument."
+    return OPTION_NAMES.get(argument, '--' + argument.replace('_', '-'))
 
 
 def option_error(
@@ -145,14 +133,18 @@ def option_error(
     "The error as the command says it: with the option in place of the argument's name."
     if isinstance(error, BrokenPipeError):
         return error  # `| head` has read enough
+
     name, got, rest = str(error).partition(': got ')
-    return typer.BadParameter('\n'.join([f'{OPTIONS.get(name, name)}{got}{rest}', *kept]))
+    if name in OPTION_NAMES or name in SAME_NAMES:
+        name = option_name(name)
+    return typer.BadParameter('\n'.join([f'{name}{got}{rest}', *kept]))
 
 # %% ../nbs/93_cli.ipynb #prepare
 def say_how_to_go_on(
     folder: Path,  # of the result
     what: str,  # has happened
     status: int,  # of the program, when it ends
+    *,
     silent: bool = False,  # another process says it
 ):
     "Tell on stderr what is kept of a run that did not end well, and end the program."
@@ -164,290 +156,280 @@ def say_how_to_go_on(
 @contextmanager
 def explain_failures(
     folder: Path,  # of the result
+    *,
+    shard: bool = False,  # divide the weights among the processes
 ) -> Iterator[None]:
     "Join the processes of a run, and say in words what kept it from its end."
-    other = False  # of several processes, the first one speaks
+    silent = False  # of several processes, the first one speaks
     try:
-        with joined_processes():
-            other = process_rank() > 0
+        with joined_processes(shard):
+            silent = process_rank() > 0
             yield
     except (ValueError, ImportError) as error:
-        raise option_error(error, describe_kept(folder) if folder.name else ()) from error
+        kept = describe_kept(folder) if folder.name else []
+        raise option_error(error, kept) from error
     except (Interrupted, Stopped) as stop:
-        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, other)
+        say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, silent=silent)
     except KeyboardInterrupt:
-        say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, other)
+        say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, silent=silent)
+    except ConnectionError as error:  # another process is lost: all that are left say it
+        say_how_to_go_on(folder, f'failed: {error}', 1)
     except (OSError, NotFinite, MemoryError) as error:
-        other = other and not isinstance(error, ConnectionError)  # all that are left say it
-        say_how_to_go_on(folder, f'failed: {error}', 1, other)
+        say_how_to_go_on(folder, f'failed: {error}', 1, silent=silent)
 
 # %% ../nbs/93_cli.ipynb #run-experiment
 def run_experiment(
-    config_class: type,  # a `Config` with presets
-    run: Callable,  # (configuration, device, ...) -> an `ExperimentResult`
-    experiment,  # the module that has `format_example` and `plot` for it
-    preset: str,  # of the configuration
-    device: str,  # see `pick_device`
-    folder: Path,  # for the results
-    resume: bool,  # go on with a run that was cut off
-    overwrite: bool,  # whatever the folder holds
-    minutes: float,  # between checkpoints
-    **options,  # of the configuration; None: the preset's
+    experiment: Experiment,  # what to run
+    settings: dict,  # of its configuration, and `preset`; None: not given
+    out: Path | None,  # folder for the results
+    *,
+    device: Annotated[
+        str,
+        typer.Option(
+            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+        ),
+    ] = 'auto',
+    resume: Annotated[
+        bool,
+        typer.Option(
+            '--resume',
+            help='Go on with a run of these options that was cut off; without one, begin.',
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            '--overwrite',
+            help='Also where the folder holds other files (they are kept) '
+            'or an unfinished run.',
+        ),
+    ] = False,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            '--checkpoint-minutes', help='Minutes between two checkpoints of the training.'
+        ),
+    ] = 5.0,
+    shard: Annotated[
+        bool,
+        typer.Option(
+            '--shard', help='Under torchrun: divide the weights among the processes (FSDP).'
+        ),
+    ] = False,
+    tensorboard: Annotated[
+        bool,
+        typer.Option(
+            '--tensorboard',
+            help='Write the curves of the training for TensorBoard while it runs.',
+        ),
+    ] = False,
 ):
     "Configure, run, save, report: what every training command does."
-    given = {name: value for name, value in options.items() if value is not None}
-    with explain_failures(folder):
-        config = config_class.preset(preset, **given)
+    settings = {name: value for name, value in settings.items() if value is not None}
+    folder = out or default_folder(experiment, settings.get('task'))
+
+    with explain_failures(folder, shard=shard):
+        config = configure(experiment, **settings)
         pick_device(device)
-        if hasattr(experiment, 'check_folder'):
+        if experiment.check_folder is not None:
             experiment.check_folder(config, folder)
+
         result = run_and_save(
-            run,
+            experiment,
             config,
             folder,
-            experiment.plot,
-            resume,
-            overwrite,
-            minutes,
-            TENSORBOARD.get(),
+            resume=resume,
+            overwrite=overwrite,
+            every_minutes=minutes,
+            tensorboard=tensorboard,
             device=device,
-            progress=None,
-            shard=SHARD.get(),
-        )  # in a file no bar, but what was measured
+            progress=None,  # in a file no bar, but what was measured
+            shard=shard,
+        )
         reports = process_rank() == 0
-    if not reports:
-        return
-    typer.echo(format_report(result, experiment.format_example))
-    typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
+
+    if reports:
+        typer.echo(experiment.format_report(result))
+        typer.echo(f'written to {folder}: {", ".join(sorted(os.listdir(folder)))}')
+
+
+def default_folder(
+    experiment: Experiment,  # of the run
+    task: str | None = None,  # of an experiment with several
+) -> Path:
+    "Where results go if no folder is given."
+    return Path('runs') / (task or experiment.name)
+
+
+def configure(
+    experiment: Experiment,  # of the run
+    preset: str | None = None,  # None: the one with the corpus's name, or the first
+    **settings,  # of the configuration
+):  # a configuration
+    "A preset with some settings of its own. Raises `ValueError`."
+    config_class = experiment.config_class
+    if preset is None:
+        first, *_ = config_class.presets
+        corpus = settings.get('corpus')
+        preset = corpus if corpus in config_class.presets else first
+
+    for name, value in settings.items():
+        if isinstance(value, Path):
+            settings[name] = str(value)
+    return config_class.preset(preset, **settings)
+
+# %% ../nbs/93_cli.ipynb #add-training-command
+@dataclass(frozen=True)
+class Setting:
+    "An option that sets a field of a configuration, or chooses its preset."
+
+    field: str  # of the configuration, or 'preset'
+    help: str  # says the default, if it has none of its own
+    default: object = None  # None: the preset's value
+    type: type | None = None  # of what is typed; None: the field's
+
+    def parameter(
+        self,
+        config_class: type,  # with the field
+    ) -> inspect.Parameter:  # as typer reads it
+        "The option as a parameter of a command."
+        flag = option_name(self.field)
+        kind = self.type or get_type_hints(config_class).get(self.field, str)
+
+        default = self.default
+        if kind is bool:
+            default = False
+        elif default is None:
+            kind = Optional[kind]
+
+        return inspect.Parameter(
+            self.field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[kind, typer.Option(flag, help=self.help)],
+        )
+
+
+def add_training_command(
+    name: str,  # of the command
+    experiment: Experiment,  # what it runs
+    settings: list,  # of `Setting`, in the order of the help
+    *,
+    help: str,  # what the command does
+):
+    "Give the program a command that runs an experiment."
+    fields = [setting.field for setting in settings]
+    folder = default_folder(experiment, 'TASK' if 'task' in fields else None)
+    out = Setting('out', f'Folder for the results [default: {folder}].', type=Path)
+
+    parameters = []
+    for setting in [*settings, out]:
+        parameters.append(setting.parameter(experiment.config_class))
+
+    # what all experiments share
+    hints = get_type_hints(run_experiment, include_extras=True)
+    for parameter in inspect.signature(run_experiment).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+
+    def command(**options):
+        values = {field: options.pop(field) for field in fields}
+        run_experiment(experiment, values, options.pop('out'), **options)
+
+    command.__doc__ = help
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.command(name)(command)
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
-Seed = Annotated[int, typer.Option(help='Of weights, data and dropout; a whole number.')]
-Device = Annotated[
-    str,
-    typer.Option(
-        help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        '--resume',
-        help='Go on with a run of these options that was cut off; without one, begin.',
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        '--overwrite',
-        help='Also where the folder holds other files (they are kept) or an unfinished run.',
-    ),
-]
-Minutes = Annotated[
-    float,
-    typer.Option(
-        '--checkpoint-minutes', help='Minutes between two checkpoints of the training.'
-    ),
-]
+SEED = Setting('seed', 'Of weights, data and dropout; a whole number.', default=0)
 
-
-@app.command('copy-task')
-def train_copy_task(
-    task: Annotated[
-        str, typer.Option(help='What to learn: copy, reverse or sort.')
-    ] = 'copy',
-    preset: Annotated[
-        str, typer.Option(help='one-layer (two CPU cores), two-layer or base (a GPU).')
-    ] = 'one-layer',
-    seed: Seed = 0,  # of weights, data and dropout
-    steps: Annotated[
-        Optional[int],
-        typer.Option(
-            help='Updates of the weights [default: the preset\'s: 600, 600 or 6000].'
+add_training_command(
+    'copy-task',
+    COPY_TASK,
+    [
+        Setting('task', 'What to learn: copy, reverse or sort.', default='copy'),
+        Setting(
+            'preset',
+            'one-layer (two CPU cores), two-layer or base (a GPU).',
+            default='one-layer',
         ),
-    ] = None,
-    heldout: Annotated[
-        Optional[int],
-        typer.Option(help='Held-out sequences decoded at the end [default: 10000].'),
-    ] = None,
-    device: Device = 'auto',  # where
-    out: Annotated[
-        Optional[Path], typer.Option(help='Folder for the results [default: runs/TASK].')
-    ] = None,
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Train a Transformer to copy, reverse or sort; count exact matches on new sequences."
-    run_experiment(
-        copy_task.CopyTaskConfig,
-        copy_task.run_copy_task,
-        copy_task,
-        preset,
-        device,
-        out or Path('runs') / task,
-        resume,
-        overwrite,
-        minutes,
-        task=task,
-        seed=seed,
-        steps=steps,
-        n_heldout=heldout,
-    )
+        SEED,
+        Setting(
+            'steps', 'Updates of the weights [default: the preset\'s: 600, 600 or 6000].'
+        ),
+        Setting('n_heldout', 'Held-out sequences decoded at the end [default: 10000].'),
+    ],
+    help='Train a Transformer to copy, reverse or sort; '
+    'count exact matches on new sequences.',
+)
 
 # %% ../nbs/93_cli.ipynb #train-gpt
-Steps = Annotated[Optional[int], typer.Option(help='Updates [default: the preset\'s].')]
-HeldOut = Annotated[
-    Optional[int],
-    typer.Option(help='Held-out answers at the end [default: the preset\'s].'),
-]
-Out = Annotated[
-    Optional[Path], typer.Option(help='Folder for the results [default: runs/COMMAND].')
-]
+STEPS = Setting('steps', 'Updates [default: the preset\'s].')
+HELDOUT = Setting('n_heldout', 'Held-out answers at the end [default: the preset\'s].')
 
-
-@app.command('gpt')
-def train_gpt(
-    text: Annotated[
-        Optional[Path],
-        typer.Option(
-            help='A text to learn from, UTF-8 [default: Python\'s language reference].'
+add_training_command(
+    'gpt',
+    LANGUAGE_MODEL,
+    [
+        Setting(
+            'text',
+            'A text to learn from, UTF-8 [default: Python\'s language reference].',
+            type=Path,
         ),
-    ] = None,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help='tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).'
+        Setting(
+            'preset',
+            'tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).',
+            default='tiny',
         ),
-    ] = 'tiny',
-    seed: Seed = 0,  # of weights, data and dropout
-    steps: Steps = None,  # updates of the weights
-    heldout: HeldOut = None,  # held-out prompts that are continued at the end
-    device: Device = 'auto',  # where
-    out: Out = None,  # folder for the results
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Train a language model on a text; compare it with n-gram models."
-    run_experiment(
-        language_model.LanguageModelConfig,
-        language_model.run_language_model,
-        language_model,
-        preset,
-        device,
-        out or Path('runs') / 'gpt',
-        resume,
-        overwrite,
-        minutes,
-        text=text and str(text),
-        seed=seed,
-        steps=steps,
-        n_heldout=heldout,
-    )
+        SEED,
+        STEPS,
+        HELDOUT,
+    ],
+    help='Train a language model on a text; compare it with n-gram models.',
+)
 
-
-@app.command('bert')
-def train_bert(
-    preset: Annotated[
-        str,
-        typer.Option(
-            help='tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).'
+add_training_command(
+    'bert',
+    TOPIC_CLASSIFICATION,
+    [
+        Setting(
+            'preset',
+            'tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).',
+            default='tiny',
         ),
-    ] = 'tiny',
-    seed: Seed = 0,  # of division, weights, masks and dropout
-    steps: Steps = None,  # updates of the weights in pre-training
-    heldout: HeldOut = None,  # held-out sentences
-    device: Device = 'auto',  # where
-    out: Out = None,  # folder for the results
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Pre-train on masked words, then tell which topic a sentence comes from."
-    run_experiment(
-        topic_classification.TopicClassificationConfig,
-        topic_classification.run_topic_classification,
-        topic_classification,
-        preset,
-        device,
-        out or Path('runs') / 'bert',
-        resume,
-        overwrite,
-        minutes,
-        seed=seed,
-        steps=steps,
-        n_heldout=heldout,
-    )
+        SEED,
+        STEPS,
+        HELDOUT,
+    ],
+    help='Pre-train on masked words, then tell which topic a sentence comes from.',
+)
 
 # %% ../nbs/93_cli.ipynb #train-vit
-@app.command('vit')
-def train_vit(
-    data: Annotated[
-        Optional[str],
-        typer.Option(help='A folder of pictures, a subfolder per class [default: digits].'),
-    ] = None,
-    preset: Annotated[
-        str, typer.Option(help='tiny (digits) or base (with --data).')
-    ] = 'tiny',
-    seed: Seed = 0,  # of weights, data and dropout
-    steps: Steps = None,  # updates of the weights
-    heldout: Annotated[
-        Optional[float],
-        typer.Option(help='Share of each class that is held out [default: 0.2].'),
-    ] = None,
-    device: Device = 'auto',  # where
-    out: Out = None,  # folder for the results
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Train a classifier of images; count right answers on held-out ones."
-    run_experiment(
-        image_classification.ImageClassificationConfig,
-        image_classification.run_image_classification,
-        image_classification,
-        preset,
-        device,
-        out or Path('runs') / 'vit',
-        resume,
-        overwrite,
-        minutes,
-        data=data,
-        seed=seed,
-        steps=steps,
-        held_out=heldout,
-    )
+add_training_command(
+    'vit',
+    IMAGE_CLASSIFICATION,
+    [
+        Setting('data', 'A folder of pictures, a subfolder per class [default: digits].'),
+        Setting('preset', 'tiny (digits) or base (with --data).', default='tiny'),
+        SEED,
+        STEPS,
+        Setting('held_out', 'Share of each class that is held out [default: 0.2].'),
+    ],
+    help='Train a classifier of images; count right answers on held-out ones.',
+)
 
-
-@app.command('captioning')
-def train_captioner(
-    preset: Annotated[
-        str, typer.Option(help='tiny (some minutes) or base (a GPU).')
-    ] = 'tiny',
-    seed: Seed = 0,  # of weights, data and dropout
-    steps: Steps = None,  # updates of the weights
-    heldout: HeldOut = None,  # held-out pictures
-    device: Device = 'auto',  # where
-    out: Out = None,  # folder for the results
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Train a model that writes the digits of a picture in words; count exact answers."
-    run_experiment(
-        captioning.CaptioningConfig,
-        captioning.run_captioning,
-        captioning,
-        preset,
-        device,
-        out or Path('runs') / 'captioning',
-        resume,
-        overwrite,
-        minutes,
-        seed=seed,
-        steps=steps,
-        n_heldout=heldout,
-    )
+add_training_command(
+    'captioning',
+    CAPTIONING,
+    [
+        Setting('preset', 'tiny (some minutes) or base (a GPU).', default='tiny'),
+        SEED,
+        STEPS,
+        HELDOUT,
+    ],
+    help='Train a model that writes the digits of a picture in words; count exact answers.',
+)
 
 # %% ../nbs/93_cli.ipynb #symbols
 def parse_ids(
@@ -459,13 +441,14 @@ def parse_ids(
     words = text.split()
     if not words:
         raise argument_error('sequence', text, expected)
+
+    ids = []
     for word in words:
-        number = (
-            int(word) if word.isdecimal() and len(word) < 20 else -1
-        )  # not 5,000 digits
-        if not FIRST_SYMBOL <= number < vocab_size:
+        is_number = word.isdecimal() and len(word) < 20  # Python reads no 5,000 digits
+        if not is_number or not FIRST_SYMBOL <= int(word) < vocab_size:
             raise argument_error('symbol', word, expected)
-    return [int(word) for word in words]
+        ids.append(int(word))
+    return ids
 
 
 def check_page(
@@ -477,6 +460,7 @@ def check_page(
         raise argument_error('--attention', str(path), 'a file ending in .html')
     if path.resolve().parent == Path(model).resolve():
         raise argument_error('--attention', str(path), 'a file outside the model\'s folder')
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -489,14 +473,17 @@ def answer_lines(
     answers: Hypotheses,  # of one source, N of them
 ) -> list:  # of text
     "Each answer with its log-probability."
-    return [
-        f'{" ".join(map(str, ids)) or "(empty)"}   log-probability {log_prob:.4f}'
-        f'{"" if EOS in row else "   (cut off)"}'
-        for ids, log_prob, row in zip(
-            answers.lists(), answers.log_probs.tolist(), answers.ids.tolist()
-        )
-        if log_prob > -float('inf')
-    ]
+    lines = []
+    for ids, log_prob, row in zip(
+        answers.lists(), answers.log_probs.tolist(), answers.ids.tolist()
+    ):
+        if log_prob == -float('inf'):
+            continue  # there are not so many
+
+        shown = ' '.join(map(str, ids)) or '(empty)'
+        end = '' if EOS in row else '   (cut off)'
+        lines.append(f'{shown}   log-probability {log_prob:.4f}{end}')
+    return lines
 
 # %% ../nbs/93_cli.ipynb #ask
 @app.command('decode')
@@ -521,103 +508,64 @@ def decode(
     try:
         if attention is not None:
             check_page(attention, model)
+
         transformer = load_model(model, Transformer)
-        if SpecialTokens.of(transformer) != SpecialTokens():
+        special = SpecialTokens.of(transformer)
+        if special != SpecialTokens():
             raise argument_error(
-                'special tokens',
-                SpecialTokens.of(transformer),
-                f'those of copy-task, {SpecialTokens()}',
+                'special tokens', special, f'those of copy-task, {SpecialTokens()}'
             )
+
         source = parse_ids(sequence, transformer.config.vocab_size)
-        answers = beam_search(
+        [answers] = beam_search(
             transformer,
             pad_sequences([[*source, EOS]]),
-            max_len,
+            max_len=max_len,
             beam_size=beam,
             n_best=n_best,
             length_penalty=length_penalty,
-        )[0]
+        )
         typer.echo('\n'.join(answer_lines(answers)))
-        if attention is None:
-            return
-        best = answers.ids[0, : answers.lengths[0]].tolist()  # with its EOS, if it has one
-        view = attention_view(trace_attention(transformer, source, best))
-        typer.echo(f'written to {view.save(attention, title=sequence)}')
+
+        if attention is not None:
+            best = answers.ids[0, : answers.lengths[0]].tolist()  # with EOS, if it has one
+            view = attention_view(trace_attention(transformer, source, best))
+            typer.echo(f'written to {view.save(attention, title=sequence)}')
     except (ValueError, OSError) as error:
         raise option_error(error) from error
 
 # %% ../nbs/93_cli.ipynb #train-translation
-Part = Annotated[
-    Optional[str],
-    typer.Option(
-        help='Files of pairs, as for --corpus; both or none [default: parts of the corpus].'
-    ),
-]
+FILES = 'Files of pairs, as for --corpus; both or none [default: parts of the corpus].'
 
-
-@app.command('train-translation')
-def train_translation(
-    corpus: Annotated[
-        Optional[str],
-        typer.Option(
-            help='numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].'
+add_training_command(
+    'train-translation',
+    TRANSLATION,
+    [
+        Setting(
+            'corpus',
+            'numbers, multi30k, pairs.tsv or a.en,a.de [default: the preset\'s].',
         ),
-    ] = None,
-    preset: Annotated[
-        Optional[str],
-        typer.Option(
-            help='Sizes and rates: numbers (minutes) '
-            'or multi30k (hours on a CPU) [default: the corpus\'s own, else numbers].'
+        Setting(
+            'preset',
+            'Sizes and rates: numbers (minutes) or multi30k (hours on a CPU) '
+            '[default: the corpus\'s own, else numbers].',
         ),
-    ] = None,
-    source: Annotated[str, typer.Option(help='Language that is read.')] = 'en',
-    target: Annotated[str, typer.Option(help='Language that is written.')] = 'de',
-    data_dir: Annotated[Optional[Path], typer.Option(help='Folder of the corpus.')] = None,
-    validation: Part = None,  # pairs that decide
-    test: Part = None,  # pairs that are scored
-    max_length: Annotated[
-        Optional[int], typer.Option(help='Longest, in characters.')
-    ] = None,
-    lowercase: Annotated[
-        bool, typer.Option('--lowercase', help='All in lower case.')
-    ] = False,
-    seed: Seed = 0,  # of weights, order and dropout
-    epochs: Annotated[Optional[int], typer.Option(help='Epochs at the most.')] = None,
-    patience: Annotated[
-        Optional[int],
-        typer.Option(
-            help='Epochs without a lower loss that end the run [default: none do].'
+        Setting('source', 'Language that is read.', default='en'),
+        Setting('target', 'Language that is written.', default='de'),
+        Setting('data_dir', 'Folder of the corpus.', type=Path),
+        Setting('validation', FILES),
+        Setting('test', FILES),
+        Setting('max_length', 'Longest, in characters.'),
+        Setting('lowercase', 'All in lower case.'),
+        SEED,
+        Setting('epochs', 'Epochs at the most.'),
+        Setting(
+            'patience',
+            'Epochs without a lower loss that end the run [default: none do].',
         ),
-    ] = None,
-    device: Device = 'auto',  # where
-    out: Out = None,  # folder for the results
-    resume: Resume = False,  # go on
-    overwrite: Overwrite = False,  # whatever is there
-    minutes: Minutes = 5.0,  # between checkpoints
-):
-    "Train a translator on pairs of sentences; score translations of held-out ones."
-    run_experiment(
-        translation.TranslationConfig,
-        translation.run_translation,
-        translation,
-        preset or ('multi30k' if corpus == 'multi30k' else 'numbers'),
-        device,
-        out or Path('runs') / 'translation',
-        resume,
-        overwrite,
-        minutes,
-        seed=seed,
-        corpus=corpus,
-        source=source,
-        target=target,
-        test=test,
-        validation=validation,
-        max_length=max_length,
-        lowercase=lowercase,
-        epochs=epochs,
-        patience=patience,
-        data_dir=data_dir and f'{data_dir}',
-    )
+    ],
+    help='Train a translator on pairs of sentences; score translations of held-out ones.',
+)
 
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
@@ -635,34 +583,44 @@ def translate(
             help='Write where each head looks in the first sentence to this HTML page.'
         ),
     ] = None,
-    device: Device = 'auto',
-):  # where
+    device: Annotated[
+        str,
+        typer.Option(
+            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+        ),
+    ] = 'auto',
+):
     "Translate each line of standard input."
     try:
         if attention is not None:
             check_page(attention, model)
         check_beam(beam, length_penalty, n_best)
-        translator, first, failed = load_translator(model, device), '', False
+        translator = load_translator(model, device)
+
+        # at a terminal each sentence is answered at once
+        at_once = 1 if sys.stdin.isatty() else 1000
         options = dict(beam_size=beam, length_penalty=length_penalty)
-        at_once = (
-            1 if sys.stdin.isatty() else 1000
-        )  # whoever types sees each answer at once
-        for number, (text, answers, fault) in enumerate(
-            translation.translate_lines(
-                sys.stdin.buffer, translator, n_best, at_once, **options
-            ),
-            1,
-        ):
+        lines = translate_lines(
+            sys.stdin.buffer, translator, n_best=n_best, at_once=at_once, **options
+        )
+
+        first = ''  # sentence that is not empty
+        failed = False
+        for number, (text, answers, fault) in enumerate(lines, 1):
             for answer in answers:
                 typer.echo(' '.join(answer.splitlines()))  # one line
             if fault:
                 typer.echo(f'line {number}: {fault}', err=True)
-            first, failed = first or text.strip(), failed or bool(fault)
+                failed = True
+            if not first:
+                first = text.strip()
+
         if attention is not None and first:
             view = attention_view(translator.trace(first, **options))
             typer.echo(f'written to {view.save(attention, title=first)}', err=True)
         elif attention is not None:
             typer.echo('no sentence, so no page', err=True)
+
         if failed:
             raise typer.Exit(1)
     except (ValueError, OSError, ImportError) as error:

@@ -112,8 +112,8 @@ def test_curves_are_written_for_tensorboard(tmp_path):
     "For each of BERT's trainings; and whoever has no TensorBoard is told before anything is trained."
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     words = [
-        "--tensorboard",
         "bert",
+        "--tensorboard",
         "--steps",
         "20",
         "--heldout",
@@ -134,6 +134,6 @@ def test_curves_are_written_for_tensorboard(tmp_path):
     assert last[-1].step == 20 and all(event.step > 0 and event.value > 0 for event in last)
     (tmp_path / "tensorboard.py").write_text("raise ImportError('not here')\n")
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {COMMAND}"
-    done = run("--tensorboard", "copy-task", "--out", tmp_path / "copy", way=("-c", start))
+    done = run("copy-task", "--tensorboard", "--out", tmp_path / "copy", way=("-c", start))
     assert done.returncode == 2 and b".[tensorboard]" in done.stderr, done.stderr
     assert not (tmp_path / "copy").exists() and not (tmp_path / "copy.checkpoints").exists()

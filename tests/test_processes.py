@@ -195,7 +195,7 @@ def test_what_one_has_saved_shards_go_on_with(tmp_path):
 )
 def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
     words = ["copy-task", "--steps", 30, "--heldout", 50, "--device", "cpu", "--out"]
-    done = torchrun("-m", "annotated_transformer", *shard, *words, tmp_path / "two")
+    done = torchrun("-m", "annotated_transformer", *words, tmp_path / "two", *shard)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
     files = {
@@ -245,7 +245,7 @@ def late(*given):
     return usual(*given)
 t.candidate_models = late
 config = t.TranslationConfig(corpus=sys.argv[1], epochs=1, vocab_size=300, max_tokens=512)
-with joined_processes(): t.run_translation(config, 'cpu', progress=False)
+with joined_processes(): t.run_translation(config, device='cpu', progress=False)
 """
 
 

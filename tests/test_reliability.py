@@ -40,10 +40,10 @@ COUNTS = {  # name -> tries by default, tries with the slow flag
 TINY = TransformerConfig.preset("tiny", vocab_size=13)
 TRAIN = """
 import sys
-from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
+from annotated_transformer.experiments.copy_task import COPY_TASK, CopyTaskConfig
 from annotated_transformer.experiments.runs import run_and_save
 config = CopyTaskConfig(steps=int(sys.argv[2]), batch_size=4, n_heldout=30, seed=3)
-run_and_save(run_copy_task, config, sys.argv[1], resume=True, every_minutes=1e-4, device="cpu", progress=False)
+run_and_save(COPY_TASK, config, sys.argv[1], resume=True, every_minutes=1e-4, device="cpu", progress=False)
 """
 
 
@@ -199,17 +199,17 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     config = topic_classification.TopicClassificationConfig(
         steps=2, finetune_steps=3, n_topics=2, n_labelled=8, n_heldout=10
     )
-    run = topic_classification.run_topic_classification
+    bert = topic_classification.TOPIC_CLASSIFICATION
     with pytest.raises(Interrupted, match="SIGINT after step 2"):
-        run_and_save(run, config, tmp_path / "bert", device="cpu", progress=False)
+        run_and_save(bert, config, tmp_path / "bert", device="cpu", progress=False)
     assert (
         trained == ["MaskedLanguageModel", "SentenceClassifier"]
         and not (tmp_path / "bert").exists()
     )
     resumed = run_and_save(
-        run, config, tmp_path / "bert", resume=True, device="cpu", progress=False
+        bert, config, tmp_path / "bert", resume=True, device="cpu", progress=False
     )
-    whole = run_and_save(run, config, tmp_path / "whole", device="cpu", progress=False)
+    whole = run_and_save(bert, config, tmp_path / "whole", device="cpu", progress=False)
     assert (
         resumed.predictions == whole.predictions
         and resumed.metrics["masked_loss"] == whole.metrics["masked_loss"]

@@ -19,19 +19,20 @@ from typer.testing import CliRunner
 
 from annotated_transformer import cli, translate
 from annotated_transformer.checkpoint import Checkpoints, load_model, save_model
+from annotated_transformer import translation as inference
 from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.experiments import translation
 from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
+    TRANSLATION,
     TranslationConfig,
-    Translator,
     candidate_models,
     encode_parts,
-    plot,
     run_translation,
     search_steps,
 )
 from annotated_transformer.metrics import score_translations
+from annotated_transformer.translation import Translator
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,9 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def uncut(corpus):
-    return run_translation(TranslationConfig(corpus=corpus, **SMALL), "cpu", progress=False)
+    return run_translation(
+        TranslationConfig(corpus=corpus, **SMALL), device="cpu", progress=False
+    )
 
 
 def same(one, two) -> bool:
@@ -80,12 +83,12 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not(
         return usual(self, *arguments, **options)
 
     config = TranslationConfig(corpus=corpus, bpe_dropout=bpe_dropout, **SMALL)
-    whole = run_translation(config, "cpu", progress=False) if bpe_dropout else uncut
+    whole = run_translation(config, device="cpu", progress=False) if bpe_dropout else uncut
     checkpoints = Checkpoints(tmp_path / "run", every_steps=2)
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(Translator, "translate", killed)
-        run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
-    resumed = run_translation(config, "cpu", progress=False, checkpoints=checkpoints)
+        run_translation(config, device="cpu", progress=False, checkpoints=checkpoints)
+    resumed = run_translation(config, device="cpu", progress=False, checkpoints=checkpoints)
     assert same(resumed, whole) and resumed.predictions == whole.predictions
     assert resumed.history.column("eval_loss") == whole.history.column("eval_loss")
     assert same(resumed, uncut) == (
@@ -103,7 +106,11 @@ def test_the_selected_model_is_handed_out(corpus, uncut, monkeypatch):
     for name, model in models.items():
         monkeypatch.setattr(translation, "select_model", lambda *given, name=name: name)
         done = translation.evaluate_search(
-            config, text, uncut.tokenizer, uncut.history, models
+            config,
+            text=text,
+            tokenizer=uncut.tokenizer,
+            history=uncut.history,
+            models=models,
         )
         assert done.model is model and done.metrics["selected"] == name
         assert done.predictions == Translator(model, uncut.tokenizer).translate(
@@ -159,13 +166,13 @@ def test_each_step_of_the_search_changes_one_thing():
 
 
 def test_the_search_is_told_its_options(uncut, monkeypatch):
-    asked, usual = [], translation.beam_search
+    asked, usual = [], inference.beam_search
 
     def asking(*given, **options):
         asked.append(options)
         return usual(*given, **options)
 
-    monkeypatch.setattr(translation, "beam_search", asking)
+    monkeypatch.setattr(inference, "beam_search", asking)
     translator = Translator(uncut.model, uncut.tokenizer)
     options = dict(beam_size=3, length_penalty=0.9, early_stopping=True)
     assert len(translator.translate(["one and two", ""], n_best=2, **options)[0]) == 2
@@ -217,7 +224,7 @@ def test_a_run_trains_as_it_is_told():
 def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatch):
     asked = []
 
-    def asking(run, config, *given, **options):
+    def asking(experiment, config, *given, **options):
         asked.append(config)
         raise ValueError("that was all")
 
@@ -256,7 +263,7 @@ def test_the_lines_of_chapter_42_train_and_translate(corpus, tmp_path, monkeypat
 def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
     config = TranslationConfig(corpus=corpus, **SMALL)
     saved = run_and_save(
-        run_translation, config, tmp_path / "run", plot, device="cpu", progress=False
+        TRANSLATION, config, tmp_path / "run", device="cpu", progress=False
     )
     assert same(saved, uncut)
     sources = [source for source, _ in saved.examples]
@@ -289,16 +296,16 @@ def test_a_run_goes_on_with_its_own_corpus_alone(corpus, tmp_path, monkeypatch):
     options = dict(every_minutes=1e-9, device="cpu", progress=False)
     with monkeypatch.context() as patched, pytest.raises(Stop):
         patched.setattr(Translator, "translate", stop)  # at the first evaluation
-        run_and_save(run_translation, config, tmp_path / "run", **options)
+        run_and_save(TRANSLATION, config, tmp_path / "run", **options)
     assert (
         len(translate(tmp_path / "run.interrupted", ["one and two"])) == 1
     )  # it has its tokenizer
     whole = words.read_text(encoding="utf-8")
     words.write_text(whole.replace("eins und", "eins  ,"), encoding="utf-8")
     with pytest.raises(ValueError, match="corpus: got 'other pairs'"):
-        run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
+        run_and_save(TRANSLATION, config, tmp_path / "run", resume=True, **options)
     words.write_text(whole, encoding="utf-8")
-    run_and_save(run_translation, config, tmp_path / "run", resume=True, **options)
+    run_and_save(TRANSLATION, config, tmp_path / "run", resume=True, **options)
     assert not (tmp_path / "run.interrupted").exists()
 
 
@@ -319,7 +326,7 @@ def divided(corpus, tmp_path):
 
 
 def test_parts_in_files_of_their_own_train_the_same_model(divided, uncut):
-    done = run_translation(TranslationConfig(**divided), "cpu", progress=False)
+    done = run_translation(TranslationConfig(**divided), device="cpu", progress=False)
     assert (
         same(done, uncut)
         and done.predictions == uncut.predictions

@@ -27,10 +27,15 @@ from annotated_transformer.data import (
     check_pairs,
     pad_sequences,
 )
-from ..datasets.held_out import stratified_split
-from ..datasets.images import ImageDataset, digits, random_affine
+from annotated_transformer.datasets.images import (
+    ImageDataset,
+    digits,
+    random_affine,
+    stratified_split,
+)
 from ..decoding import Hypotheses, greedy_decode
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentConfig,
     ExperimentResult,
     collect_metrics,
@@ -43,7 +48,7 @@ from ..models.vit import patch_grid
 from ..training import pick_device, train
 
 # %% auto #0
-__all__ = ['WORDS', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
+__all__ = ['WORDS', 'CAPTIONING', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
            'CaptioningConfig', 'generate_captions', 'word_attention', 'plot', 'format_example', 'run_captioning']
 
 # %% ../../nbs/59_experiments.captioning.ipynb #ids-of
@@ -57,6 +62,7 @@ def encode_caption(
     for word in words:
         if word not in WORDS:
             raise argument_error('word', word, f'one of {", ".join(WORDS)}')
+
     return [FIRST_SYMBOL + WORDS.index(word) for word in words]
 
 
@@ -67,6 +73,7 @@ def decode_caption(
     for id in ids:
         if not FIRST_SYMBOL <= id < FIRST_SYMBOL + len(WORDS):
             raise argument_error('id', id, 'one that stands for a word')
+
     return [WORDS[id - FIRST_SYMBOL] for id in ids]
 
 # %% ../../nbs/59_experiments.captioning.ipynb #strip
@@ -95,35 +102,43 @@ def strips(
     data: ImageDataset,  # of digits
     indices: Tensor,  # of those to be used
     count: int,  # strips in a list
+    *,
     width: int = 40,  # of a strip, columns
     max_digits: int = 4,  # digits in a strip
-    seed: int = 0,  # of everything that is left to rng
-    augment: Callable = lambda images, generator: (
-        images
-    ),  # of the digits, see `random_affine`
+    seed: int = 0,  # of everything that is left to chance
+    augment: Callable | None = None,  # of the digits, see `random_affine`
 ) -> Iterator[list]:  # of (strip, words), without end
     "Strips of one to `max_digits` random digits, with their words."
-    rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
-    side, indices = data.images.shape[-1], indices.tolist()
+    side = data.images.shape[-1]
     if width < max_digits * side:
         raise argument_error(
             'width', width, f'room for {max_digits} digits, {max_digits * side}'
         )
     check_memory(count * (4 * side * width + 1000), 'a list of strips', n_heldout=count)
+
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    indices = indices.tolist()
+
     while True:
+        # which digits each strip is made of; all of them are augmented together
         chosen = [rng.choices(indices, k=rng.randint(1, max_digits)) for _ in range(count)]
-        images = augment(
-            data.images[[number for some in chosen for number in some]], generator
-        )
+        images = data.images[[index for strip in chosen for index in strip]]
+        if augment is not None:
+            images = augment(images, generator)
+        parts = images.split([len(strip) for strip in chosen])
+
         made = []
-        for some, parts in zip(chosen, images.split([len(some) for some in chosen])):
-            starts = random_starts(len(some), width - len(some) * side, side, rng)
+        for strip, digits_of_strip in zip(chosen, parts):
+            n = len(strip)
+            starts = random_starts(n, width - n * side, side, rng)
+
             picture = images.new_zeros(*images.shape[1:3], width)
-            for start, part in zip(starts, parts):
-                picture[:, :, start : start + side] = part
-            made.append(
-                (DigitStrip(picture, some, starts), [WORDS[data.labels[n]] for n in some])
-            )
+            for start, digit in zip(starts, digits_of_strip):
+                picture[:, :, start : start + side] = digit
+
+            words = [WORDS[data.labels[index]] for index in strip]
+            made.append((DigitStrip(picture, strip, starts), words))
         yield made
 
 # %% ../../nbs/59_experiments.captioning.ipynb #caption-batch
@@ -134,6 +149,7 @@ def caption_batch(
     "Pictures and words for the model, and the words that it should write."
     captions = [encode_caption(words) for _, words in pairs]
     check_pairs([(ids, ids) for ids in captions], special)  # none of them may be special
+
     images = torch.stack([strip.picture for strip, _ in pairs])
     tgt_in = pad_sequences([[special.bos_id, *ids] for ids in captions], special.pad_id)
     tgt_out = pad_sequences([[*ids, special.eos_id] for ids in captions], special.pad_id)
@@ -163,9 +179,12 @@ class CaptioningConfig(ExperimentConfig):
             max_digits=self.max_digits, n_heldout=self.n_heldout, batch_size=self.batch_size
         )
         check_probabilities(held_out=self.held_out)
-        limit = min(self.captioner().width // 8, self.captioner().max_len - 2)
+
+        captioner = self.captioner()
+        limit = min(captioner.width // 8, captioner.max_len - 2)
         if self.max_digits > limit:
             raise argument_error('max_digits', self.max_digits, f'at most {limit} digits')
+
         self.training()  # checks its own part
 
     def captioner(self) -> CaptionerConfig:  # the architecture
@@ -175,17 +194,20 @@ class CaptioningConfig(ExperimentConfig):
 def generate_captions(
     model: nn.Module,  # a `Captioner` in evaluation mode
     inputs: list,  # of `DigitStrip`
+    *,
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, of one answer
     batch_size: int = 500,  # strips at once
 ) -> list:  # of lists of words
     "What the model writes for each strip."
-    device, captions = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+
+    captions = []
     for start in range(0, len(inputs), batch_size):
-        images = torch.stack(
-            [strip.picture for strip in inputs[start : start + batch_size]]
-        )
-        ids = decode(model, images.to(device), max_len=model.config.max_len - 1)
-        captions += map(decode_caption, ids.lists(model.config.eos_id))
+        batch = inputs[start : start + batch_size]
+        images = torch.stack([strip.picture for strip in batch]).to(device)
+        answers = decode(model, images, max_len=model.config.max_len - 1)
+        for ids in answers.lists(model.config.eos_id):
+            captions.append(decode_caption(ids))
     return captions
 
 # %% ../../nbs/59_experiments.captioning.ipynb #word-attention
@@ -196,11 +218,18 @@ def word_attention(
     words: list,  # as written
 ) -> Tensor:  # L heads T rows columns, on the CPU; T words and the end
     "The weights behind each word and behind the end, without those of the class token."
+    config = model.config
     device = next(model.parameters()).device
-    begun = pad_sequences([[model.config.bos_id, *encode_caption(words)]]).to(device)
-    _, weights = capture_attention(model, lambda: model(picture[None].to(device), begun))
-    grid = patch_grid(model.config.height, model.config.width, model.config.patch_size)
-    return weights['decoder cross'][:, 0, :, :, 1:].unflatten(-1, grid).cpu()
+    images = picture[None].to(device)
+    tgt_in = pad_sequences([[config.bos_id, *encode_caption(words)]]).to(device)
+
+    def forward():
+        return model(images, tgt_in)
+
+    _, weights = capture_attention(model, forward)
+    cross = weights['decoder cross'][:, 0, :, :, 1:]  # L heads T patches
+    grid = patch_grid(config.height, config.width, config.patch_size)
+    return cross.unflatten(-1, grid).cpu()
 
 
 def plot(
@@ -208,24 +237,32 @@ def plot(
     count: int = 3,  # strips
 ) -> dict:  # name of a picture -> picture
     "Where the last layer looks for each word of the longest captions, a column each."
-    from annotated_transformer.figures import (
-        plotting,
-    )  # only here: importing needs torch alone
+    # only here, so that the library imports with torch alone
+    from annotated_transformer.figures import plotting
 
-    both = list(zip(result.examples, result.predictions))
-    right = [words for (_, target), words in both if words == target]
-    longest = max(map(len, right or result.predictions))
-    some = [(strip, words) for (strip, _), words in both if len(words) == longest][:count]
-    maps = [
-        word_attention(result.model, strip.picture, words)[-1].mean(0)
-        for strip, words in some
-    ]
-    below, over = {}, {}
+    # the first captions of the longest right kind; if none is right, of the longest
+    right = []
+    for (_, target), words in zip(result.examples, result.predictions):
+        if words == target:
+            right.append(words)
+    longest = max(len(words) for words in right or result.predictions)
+
+    chosen = []
+    for (strip, _), words in zip(result.examples, result.predictions):
+        if len(words) == longest and len(chosen) < count:
+            maps = word_attention(result.model, strip.picture, words)[-1].mean(0)
+            chosen.append((strip, [*words, '(the end)'], maps))
+
+    # a row for each word
+    below = {}
+    over = {}
     for t in range(longest + 1):
-        for i, (strip, words) in enumerate(some):
-            title = f'strip {i + 1}, {t + 1}: {[*words, "(the end)"][t]}'
-            below[title], over[title] = strip.picture[0], maps[i][t]
-    return {'attention': plotting.overlays(below, over, columns=len(some), size=(3.2, 1.0))}
+        for number, (strip, words, maps) in enumerate(chosen, 1):
+            title = f'strip {number}, {t + 1}: {words[t]}'
+            below[title] = strip.picture[0]
+            over[title] = maps[t]
+    picture = plotting.overlays(below, over, columns=len(chosen), size=(3.2, 1.0))
+    return {'attention': picture}
 
 # %% ../../nbs/59_experiments.captioning.ipynb #caption-line
 def format_example(
@@ -234,33 +271,48 @@ def format_example(
     prediction: list,  # words: what was written
 ) -> str:
     "What a strip shows, by which pictures, and what was read, in a line."
-    mark, indices = mark_correct(prediction, target), ' '.join(map(str, strip.indices))
-    return f'{mark}   {" ".join(target)} (pictures {indices})  ->  {" ".join(prediction)}'
+    mark = mark_correct(prediction, target)
+    pictures = ' '.join(map(str, strip.indices))
+    return f'{mark}   {" ".join(target)} (pictures {pictures})  ->  {" ".join(prediction)}'
 
 # %% ../../nbs/59_experiments.captioning.ipynb #run-captioning
 def run_captioning(
     config: CaptioningConfig = CaptioningConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool = True,  # show a bar
+    progress: bool | None = True,  # see `progress_bar`
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
-    device, data = pick_device(device), digits()
+    device = pick_device(device)
+    data = digits()
     train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
+
     torch.manual_seed(config.seed)
-    model = Captioner(config.captioner()).to(device)
-    sizes = config.captioner().width, config.max_digits
-    examples = next(strips(data, test_idx, config.n_heldout, *sizes))
-    pictures, targets = zip(*examples)
-    some = strips(data, train_idx, config.batch_size, *sizes, config.seed, random_affine)
-    batches = (caption_batch(made, SpecialTokens.of(model)) for made in some)
+    captioner = config.captioner()
+    model = Captioner(captioner).to(device)
+    special = SpecialTokens.of(model)
+
+    # the held-out strips, and batches of others without end
+    sizes = dict(width=captioner.width, max_digits=config.max_digits)
+    examples = next(strips(data, test_idx, config.n_heldout, **sizes))
+    pictures = [strip for strip, _ in examples]
+    targets = [words for _, words in examples]
+    training_strips = strips(
+        data,
+        train_idx,
+        config.batch_size,
+        seed=config.seed,
+        augment=random_affine,
+        **sizes,
+    )
+    batches = (caption_batch(pairs, special) for pairs in training_strips)
 
     def measure(model):
-        return dict(
-            exact_match=exact_match(generate_captions(model, pictures[:200]), targets[:200])
-        )
+        captions = generate_captions(model, pictures[:200])
+        return dict(exact_match=exact_match(captions, targets[:200]))
 
     history = train(
         model,
@@ -271,14 +323,39 @@ def run_captioning(
         progress=progress,
         shard=shard,
     )
+
     start = time.perf_counter()
     predictions = generate_captions(model, pictures)
-    seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
-    scores = dict(
-        task='captioning',
-        exact_match=score,
-        exact_by_length=exact_match_by_length(predictions, targets),
+    seconds = time.perf_counter() - start
+
+    score = exact_match(predictions, targets)
+    metrics = collect_metrics(
+        config,
+        model,
+        history,
+        scores=dict(
+            task='captioning',
+            exact_match=score,
+            exact_by_length=exact_match_by_length(predictions, targets),
+        ),
+        n_heldout=len(examples),
+        seconds=seconds,
     )
-    metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
-    summary = f'exact match on {len(examples):,} held-out pictures: {score:.4f}'
-    return ExperimentResult(config, model, history, metrics, examples, predictions, summary)
+    return ExperimentResult(
+        config,
+        model,
+        history,
+        metrics,
+        examples=examples,
+        predictions=predictions,
+        summary=f'exact match on {len(examples):,} held-out pictures: {score:.4f}',
+    )
+
+
+CAPTIONING = Experiment(
+    name='captioning',
+    config_class=CaptioningConfig,
+    run=run_captioning,
+    format_example=format_example,
+    plot=plot,
+)

@@ -24,6 +24,7 @@ from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
 from ..decoding import Hypotheses, generate_ids, greedy_decode
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentConfig,
     ExperimentResult,
     collect_metrics,
@@ -35,7 +36,7 @@ from ..training import TrainConfig, pick_device, train
 from ..transformer import Transformer, TransformerConfig
 
 # %% auto #0
-__all__ = ['CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example', 'plot']
+__all__ = ['COPY_TASK', 'CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example', 'plot']
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)
@@ -70,7 +71,11 @@ class CopyTaskConfig(ExperimentConfig):
     def __post_init__(self):
         check_choice('task', self.task, TASKS)
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
-        self.transformer(), self.training(), next(self.pairs())  # each checks its own part
+
+        # each of these checks its own part
+        self.transformer()
+        self.training()
+        next(self.pairs())
 
     def transformer(self) -> TransformerConfig:  # the architecture
         return TransformerConfig.preset(
@@ -81,15 +86,12 @@ class CopyTaskConfig(ExperimentConfig):
         return super().training().replace(label_smoothing=self.label_smoothing)
 
     def pairs(
-        self, held_out: bool = False
+        self,
+        *,
+        held_out: bool = False,  # those that are never trained on
     ):  # an endless iterator of (source ids, target ids)
         return synthetic_pairs(
-            self.task,
-            self.n_symbols,
-            self.min_len,
-            self.max_len,
-            seed=self.seed,
-            held_out=held_out,
+            self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out
         )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #held-out-pairs
@@ -104,11 +106,13 @@ def held_out_pairs(
         'held-out pairs',
         n_heldout=config.n_heldout,
     )
+
     different = {}
     for source, target in islice(config.pairs(held_out=True), 20 * config.n_heldout):
         different.setdefault(tuple(source), (source, target))
         if len(different) == config.n_heldout:
             return list(different.values())
+
     raise argument_error(
         'n_heldout', config.n_heldout, f'at most {len(different)}, as there are hardly more'
     )
@@ -116,43 +120,62 @@ def held_out_pairs(
 # %% ../../nbs/31_experiments.copy_task.ipynb #run-copy-task
 def run_copy_task(
     config: CopyTaskConfig = CopyTaskConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool = True,  # show a bar
+    progress: bool | None = True,  # see `progress_bar`
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
     eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
     decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers, see chapter 20
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
-    device, pairs = pick_device(device), held_out_pairs(config)
-    sources, targets = zip(*pairs)
+    device = pick_device(device)
+    pairs = held_out_pairs(config)
+    sources = [source for source, _ in pairs]
+    targets = [target for _, target in pairs]
+
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
 
     def predict(model, sources):  # one token more than the longest answer and its EOS
-        return generate_ids(model, list(sources), config.max_len + 2, decode=decode)
+        return generate_ids(model, sources, max_len=config.max_len + 2, decode=decode)
 
     def measure(model):
         return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))
 
-    batches = batch_pairs(config.pairs(), config.batch_size)
     history = train(
         model,
-        batches,
+        batch_pairs(config.pairs(), config.batch_size),
         config.training().replace(eval_every=eval_every),
         eval_fn=measure if eval_every else None,
         checkpoints=checkpoints,
         progress=progress,
         shard=shard,
     )
+
     start = time.perf_counter()
     predictions = predict(model, sources)
-    seconds, score = time.perf_counter() - start, exact_match(predictions, targets)
-    scores = dict(task=config.task, exact_match=score)
-    metrics = collect_metrics(config, model, history, scores, len(pairs), seconds)
-    summary = f'exact match on {len(pairs):,} held-out sequences: {score:.4f}'
-    return ExperimentResult(config, model, history, metrics, pairs, predictions, summary)
+    seconds = time.perf_counter() - start
+
+    score = exact_match(predictions, targets)
+    metrics = collect_metrics(
+        config,
+        model,
+        history,
+        scores=dict(task=config.task, exact_match=score),
+        n_heldout=len(pairs),
+        seconds=seconds,
+    )
+    return ExperimentResult(
+        config,
+        model,
+        history,
+        metrics,
+        examples=pairs,
+        predictions=predictions,
+        summary=f'exact match on {len(pairs):,} held-out sequences: {score:.4f}',
+    )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #arrow
 def format_example(
@@ -161,8 +184,10 @@ def format_example(
     prediction: list,  # ids
 ) -> str:
     "A source and what was written for it, in a line."
-    given, answer = (' '.join(map(str, ids)) for ids in (source, prediction))
-    return f'{mark_correct(prediction, target)}   {given}  ->  {answer}'
+    mark = mark_correct(prediction, target)
+    given = ' '.join(map(str, source))
+    answer = ' '.join(map(str, prediction))
+    return f'{mark}   {given}  ->  {answer}'
 
 
 def plot(
@@ -170,7 +195,16 @@ def plot(
     index: int = 0,  # of the example
 ) -> dict:  # name of a picture -> picture
     "The cross-attention of all layers and heads on one example."
-    special = result.model.config
-    source, written = result.examples[index][0], result.predictions[index]
-    maps = trace_attention(result.model, source, [*written, special.eos_id])
+    source, _ = result.examples[index]
+    written = [*result.predictions[index], result.model.config.eos_id]
+    maps = trace_attention(result.model, source, written)
     return {'attention': plot_attention(maps, 'decoder cross')}
+
+
+COPY_TASK = Experiment(
+    name='copy-task',
+    config_class=CopyTaskConfig,
+    run=run_copy_task,
+    format_example=format_example,
+    plot=plot,
+)

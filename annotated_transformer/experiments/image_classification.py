@@ -21,15 +21,16 @@ from annotated_transformer.config import (
     check_probabilities,
     check_sizes,
 )
-from ..datasets.held_out import stratified_split
 from annotated_transformer.datasets.images import (
     ImageDataset,
     digits,
     image_batches,
     image_folder,
     random_affine,
+    stratified_split,
 )
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentConfig,
     ExperimentResult,
     collect_metrics,
@@ -42,8 +43,8 @@ from ..models.vit import ImageClassifier, ViTConfig, cls_attention
 from ..training import pick_device, train
 
 # %% auto #0
-__all__ = ['ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict', 'accuracies', 'format_example',
-           'plot', 'run_image_classification', 'check_folder']
+__all__ = ['IMAGE_CLASSIFICATION', 'ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict',
+           'accuracies', 'format_example', 'plot', 'check_folder', 'run_image_classification']
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #vitrunconfig
 @dataclass(frozen=True)
@@ -80,12 +81,14 @@ class ImageClassificationConfig(ExperimentConfig):
         check_probabilities(held_out=self.held_out, shift=self.shift, scale=self.scale)
         check_flags(validation=self.validation)
         check_numbers('an angle', lambda angle: True, degrees=self.degrees)
+
         if not isinstance(self.data, str):
             raise argument_error('data', self.data, 'the path of a folder, as text')
         if self.data == 'digits' and self.classifier(10).height != 8:
             raise argument_error(
                 'data', self.data, 'a folder of pictures; digits are too small'
             )
+
         self.training()  # checks its own part
 
     def classifier(self, n_classes: int) -> ViTConfig:  # the architecture
@@ -104,10 +107,14 @@ def load_images(
     config: ImageClassificationConfig,  # data and model
 ) -> tuple[ImageDataset, Tensor, Tensor]:  # all; indices to train on, indices to test on
     "The pictures of a run and their split."
-    sizes = config.classifier(1)
-    size = sizes.height, sizes.width, sizes.n_channels
-    data = digits() if config.data == 'digits' else image_folder(config.data, *size)
-    return data, *stratified_split(data.labels, config.held_out, config.validation)
+    if config.data == 'digits':
+        data = digits()
+    else:
+        vit = config.classifier(1)
+        data = image_folder(config.data, vit.height, vit.width, vit.n_channels)
+
+    train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
+    return data, train_idx, test_idx
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #predict
 @torch.no_grad()
@@ -115,16 +122,17 @@ def predict(
     model: nn.Module,  # in evaluation mode
     images,  # indexed by a tensor of numbers: B -> B C H W
     indices: Tensor,  # N, which of them
+    *,
     batch_size: int = 500,  # pictures at once
 ) -> Tensor:  # N, class indices, on the CPU
     "The most probable class of each picture."
     device = next(model.parameters()).device
-    return torch.cat(
-        [
-            model(images[some].to(device)).argmax(-1).cpu()
-            for some in indices.split(batch_size)
-        ]
-    )
+
+    predictions = []
+    for some in indices.split(batch_size):
+        logits = model(images[some].to(device))
+        predictions.append(logits.argmax(-1).cpu())
+    return torch.cat(predictions)
 
 
 def accuracies(
@@ -133,12 +141,11 @@ def accuracies(
     parts: dict,  # name -> indices of pictures
 ) -> dict:  # accuracy_NAME -> 0 to 1
     "The accuracy on each of several parts of the data."
-    return {
-        f'accuracy_{name}': accuracy(
-            predict(model, data.images, indices), data.labels[indices]
-        )
-        for name, indices in parts.items()
-    }
+    scores = {}
+    for name, indices in parts.items():
+        predictions = predict(model, data.images, indices)
+        scores[f'accuracy_{name}'] = accuracy(predictions, data.labels[indices])
+    return scores
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #answer-line
 def format_example(
@@ -155,49 +162,66 @@ def plot(
     count: int = 6,  # pictures
 ) -> dict:  # name of a picture -> picture
     "The last layer's weights over held-out pictures, wrong predictions first."
-    from annotated_transformer.figures import (
-        plotting,
-    )  # only here: importing needs torch alone
+    # only here, so that the library imports with torch alone
+    from annotated_transformer.figures import plotting
 
     chosen = wrong_first(result)[:count]
     images = result.data.images[result.indices[chosen]]
-    maps = cls_attention(result.model, images.to(next(result.model.parameters()).device))[
-        -1
-    ].mean(1)
-    below = [image[0] if len(image) == 1 else image.permute(1, 2, 0) for image in images]
-    titles = [
-        f'{result.examples[i][0]}:\n{result.examples[i][1]}, '
-        f'read as {result.predictions[i]}'
-        for i in chosen
-    ]
-    below, maps = (dict(zip(titles, each)) for each in (below, maps))
+    device = next(result.model.parameters()).device
+    last_layer = cls_attention(result.model, images.to(device))[-1].mean(1)
+
+    below = {}
+    maps = {}
+    for index, image, weights in zip(chosen, images, last_layer):
+        name, target = result.examples[index]
+        title = f'{name}:\n{target}, read as {result.predictions[index]}'
+        gray = len(image) == 1
+        below[title] = image[0] if gray else image.permute(1, 2, 0)
+        maps[title] = weights
     return {'attention': plotting.overlays(below, maps, size=(2, 2.2))}
+
+# %% ../../nbs/57_experiments.image_classification.ipynb #check-folder
+def check_folder(
+    config: ImageClassificationConfig,  # of the run
+    folder,  # for its results
+):
+    "Refuse to write results among the pictures, where they would be read as a class."
+    if config.data == 'digits':
+        return
+
+    folder = Path(folder).resolve()
+    pictures = Path(config.data).resolve()
+    if folder == pictures or pictures in folder.parents:
+        expected = f'a folder outside of {config.data}, where the pictures are'
+        raise argument_error('out', str(folder), expected)
 
 # %% ../../nbs/57_experiments.image_classification.ipynb #run-vit
 def run_image_classification(
     config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool = True,  # show a bar
+    progress: bool | None = True,  # see `progress_bar`
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
-    device, (data, train_idx, test_idx) = pick_device(device), load_images(config)
+    device = pick_device(device)
+    data, train_idx, test_idx = load_images(config)
     for some in test_idx.split(500):
         data.images[some]  # what is broken is found before
+
     torch.manual_seed(config.seed)
     model = ImageClassifier(config.classifier(len(data.classes))).to(device)
+
+    # each training picture is moved, turned and scaled a little
+    augment = partial(
+        random_affine, shift=config.shift, degrees=config.degrees, scale=config.scale
+    )
+    batches = image_batches(data, train_idx, config.batch_size, config.seed, augment)
     parts = dict(training=train_idx, held_out=test_idx)
     measure = partial(accuracies, data=data, parts=parts)
-    sizes = dict(shift=config.shift, degrees=config.degrees, scale=config.scale)
-    batches = image_batches(
-        data,
-        train_idx,
-        config.batch_size,
-        seed=config.seed,
-        augment=partial(random_affine, **sizes),
-    )
+
     history = train(
         model,
         batches,
@@ -208,35 +232,38 @@ def run_image_classification(
         progress=progress,
         shard=shard,
     )
-    start, labels = time.perf_counter(), data.labels[test_idx]
+
+    start = time.perf_counter()
     answers = predict(model, data.images, test_idx)
-    seconds, score = time.perf_counter() - start, accuracy(answers, labels)
-    scores = dict(task='vit', accuracy=score, n_training=len(train_idx))
-    metrics = collect_metrics(config, model, history, scores, len(test_idx), seconds)
-    examples = [(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()]
-    summary = f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}'
-    predictions = [data.classes[answer] for answer in answers]
+    seconds = time.perf_counter() - start
+
+    score = accuracy(answers, data.labels[test_idx])
+    metrics = collect_metrics(
+        config,
+        model,
+        history,
+        scores=dict(task='vit', accuracy=score, n_training=len(train_idx)),
+        n_heldout=len(test_idx),
+        seconds=seconds,
+    )
     return ImageClassificationResult(
         config,
         model,
         history,
         metrics,
-        examples,
-        predictions,
-        summary,
+        examples=[(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()],
+        predictions=[data.classes[answer] for answer in answers],
+        summary=f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}',
         data=data,
         indices=test_idx,
     )
 
-# %% ../../nbs/57_experiments.image_classification.ipynb #check-folder
-def check_folder(
-    config: ImageClassificationConfig,  # of the run
-    folder,  # for its results
-):
-    "Refuse to write results among the pictures, where they would be read as a class."
-    if config.data == 'digits':
-        return
-    inside, pictures = Path(folder).resolve(), Path(config.data).resolve()
-    if pictures == inside or pictures in inside.parents:
-        expected = f'a folder outside of {config.data}, where the pictures are'
-        raise argument_error('out', str(folder), expected)
+
+IMAGE_CLASSIFICATION = Experiment(
+    name='vit',
+    config_class=ImageClassificationConfig,
+    run=run_image_classification,
+    format_example=format_example,
+    plot=plot,
+    check_folder=check_folder,
+)

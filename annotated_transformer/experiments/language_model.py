@@ -5,9 +5,7 @@
 # %% ../../nbs/52_experiments.language_model.ipynb #a-language-model-code-2
 from __future__ import annotations
 
-import math
 import time
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +21,16 @@ from annotated_transformer.config import (
 )
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
+    CharTokenizer,
     deduplicate,
     load_python_reference,
     random_windows,
     sliding_windows,
     split_text,
 )
-from ..tokenizers.characters import CharTokenizer
 from ..decoding import greedy_decode
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentConfig,
     ExperimentResult,
     collect_metrics,
@@ -41,80 +40,12 @@ from annotated_transformer.inspection.attention_maps import (
     trace_self_attention,
 )
 from ..models.gpt import GPT, GPTConfig
-from ..training import evaluate, pick_device, train
-from ..utils.progress import ProgressBar
+from ..models.ngram import KneserNey, ngram_loss
+from ..training import evaluate, pick_device, progress_bar, train
 
 # %% auto #0
-__all__ = ['LANGUAGE_MODEL_SUMMARY', 'ngram_counts', 'KneserNey', 'ngram_loss', 'LanguageModelConfig', 'sample_prompts',
-           'generate_text', 'format_example', 'plot', 'ngram_losses', 'run_language_model']
-
-# %% ../../nbs/52_experiments.language_model.ipynb #ngram-counts
-def ngram_counts(
-    documents: list,  # of lists of ids, each with EOS at its end
-    order: int,  # n
-) -> list:  # for n = 1 ... order: Counter of tuples of ids
-    """How often each n-gram was seen; below the highest order, after how many different
-    tokens."""
-    highest = Counter()
-    for ids in documents:
-        padded = [EOS] * (order - 1) + ids
-        highest.update(zip(*(padded[i:] for i in range(order))))
-    counts = [highest]
-    while len(counts) < order:
-        counts.append(Counter(gram[1:] for gram in counts[-1]))
-    return counts[::-1]
-
-# %% ../../nbs/52_experiments.language_model.ipynb #kneserney
-class KneserNey:
-    "An n-gram model with interpolated Kneser-Ney smoothing. Source: Chen and Goodman 1999."
-
-    def __init__(
-        self,
-        documents: list,  # of lists of ids, each with EOS at its end
-        order: int,  # n, tokens that it sees at once
-        vocab_size: int,  # V
-    ):
-        check_sizes(order=order, vocab_size=vocab_size)
-        self.counts, self.vocab_size = ngram_counts(documents, order), vocab_size
-        self.totals = [Counter() for _ in self.counts]
-        self.n_followers = [Counter() for _ in self.counts]
-        self.discounts = []
-        for counts, totals, kinds in zip(self.counts, self.totals, self.n_followers):
-            for gram, count in counts.items():
-                totals[gram[:-1]] += count
-                kinds[gram[:-1]] += 1
-            once, twice = (sum(count == n for count in counts.values()) for n in (1, 2))
-            self.discounts.append(once / (once + 2 * twice) if once else 0.5)
-
-    def probability(
-        self,
-        token: int,  # id
-        history: tuple,  # ids before it, at least n - 1 of them
-    ) -> float:
-        p = 1 / self.vocab_size
-        for n, (counts, totals, kinds, discount) in enumerate(
-            zip(self.counts, self.totals, self.n_followers, self.discounts)
-        ):
-            seen = history[len(history) - n :]
-            if not totals[seen]:
-                break  # longer ones were never seen either
-            p = (
-                max(counts[(*seen, token)] - discount, 0) + discount * kinds[seen] * p
-            ) / totals[seen]
-        return p
-
-# %% ../../nbs/52_experiments.language_model.ipynb #ngram-loss
-def ngram_loss(
-    model: KneserNey,  # of any order
-    documents: list,  # of lists of ids, each with EOS at its end
-) -> float:  # nats per token
-    "Mean negative log-likelihood of an n-gram model, nats per token."
-    total, before = 0.0, len(model.counts) - 1
-    for ids in documents:
-        padded = [EOS] * before + ids
-        for i in range(before, len(padded)):
-            total -= math.log(model.probability(padded[i], tuple(padded[i - before : i])))
-    return total / sum(map(len, documents))
+__all__ = ['LANGUAGE_MODEL_SUMMARY', 'LANGUAGE_MODEL', 'LanguageModelConfig', 'sample_prompts', 'generate_text', 'format_example',
+           'plot', 'ngram_losses', 'run_language_model']
 
 # %% ../../nbs/52_experiments.language_model.ipynb #gptrunconfig
 @dataclass(frozen=True)
@@ -142,7 +73,10 @@ class LanguageModelConfig(ExperimentConfig):
 
     def __post_init__(self):
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
-        self.gpt(6), self.training()  # each checks its own part
+
+        # each of these checks its own part
+        self.gpt(6)
+        self.training()
 
     def gpt(self, vocab_size: int) -> GPTConfig:  # the architecture
         return GPTConfig.preset(
@@ -155,18 +89,24 @@ class LanguageModelConfig(ExperimentConfig):
         )
 
     def topics(self) -> dict:  # topic -> list of paragraphs
-        if not (path := self.text):
+        if not self.text:
             return deduplicate(load_python_reference())
+
+        path = Path(self.text)
         try:
-            text = Path(path).read_text(encoding='utf-8')
+            text = path.read_text(encoding='utf-8')
         except (OSError, UnicodeDecodeError) as error:
             raise argument_error(
-                'text', path, f'a readable file of text in UTF-8 ({error})'
+                'text', self.text, f'a readable file of text in UTF-8 ({error})'
             ) from error
-        found = deduplicate({Path(path).name: text})
-        if sum(map(len, found.values())) > 1:
-            return found
-        raise argument_error('text', path, 'a file with at least two different paragraphs')
+
+        topics = deduplicate({path.name: text})
+        n_paragraphs = sum(len(paragraphs) for paragraphs in topics.values())
+        if n_paragraphs < 2:
+            raise argument_error(
+                'text', self.text, 'a file with at least two different paragraphs'
+            )
+        return topics
 
 # %% ../../nbs/52_experiments.language_model.ipynb #beginnings
 def sample_prompts(
@@ -177,15 +117,21 @@ def sample_prompts(
     "Held-out prompts with their true continuations."
     joined = ''.join(texts)
     check_memory(2 * count * (length + 60), 'the prompts', n_heldout=count)
-    room = len(joined) - 2 * length
-    if room < 0:
+
+    last_start = len(joined) - 2 * length
+    if last_start < 0:
         raise argument_error(
             'text',
             f'{len(joined)} characters held out',
             f'at least {2 * length}, a prompt and what follows it',
         )
-    starts = [room * i // max(1, count - 1) for i in range(count)]
-    return [(joined[s : s + length], joined[s + length : s + 2 * length]) for s in starts]
+
+    pairs = []
+    for i in range(count):
+        start = last_start * i // max(1, count - 1)
+        middle = start + length
+        pairs.append((joined[start:middle], joined[middle : middle + length]))
+    return pairs
 
 
 def generate_text(
@@ -193,15 +139,19 @@ def generate_text(
     tokenizer: CharTokenizer,  # that of the model
     prompts: list,  # texts of one length
     length: int,  # characters to write at the most
+    *,
     decode=greedy_decode,  # or another, with its options, by `partial`
     batch_size: int = 100,  # prompts at once
 ) -> list:  # of texts
     "What the model writes after each prompt."
-    device, texts = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+
+    texts = []
     for start in range(0, len(prompts), batch_size):
-        some = [tokenizer.encode(prompt) for prompt in prompts[start : start + batch_size]]
-        rows = decode(model, torch.tensor(some, device=device), length).lists()
-        texts += [tokenizer.decode(row) for row in rows]
+        batch = [tokenizer.encode(text) for text in prompts[start : start + batch_size]]
+        answers = decode(model, torch.tensor(batch, device=device), length)
+        for ids in answers.lists():
+            texts.append(tokenizer.decode(ids))
     return texts
 
 # %% ../../nbs/52_experiments.language_model.ipynb #one-line
@@ -211,7 +161,8 @@ def format_example(
     prediction: str,  # how the model went on
 ) -> str:
     "The seam between prompt and continuation, in a line."
-    return f'...{prompt[-30:]} | {prediction[:60]}...'.replace('\n', '\u23ce')
+    seam = f'...{prompt[-30:]} | {prediction[:60]}...'
+    return seam.replace('\n', '\u23ce')
 
 
 def plot(
@@ -235,14 +186,16 @@ def ngram_losses(
     training: list,  # of lists of ids, each with EOS at its end
     held_out: list,  # of the same
     vocab_size: int,  # V
-    progress: bool = False,  # show a bar: millions of tokens take minutes
+    *,
+    progress: bool | None = False,  # show a bar: millions of tokens take minutes
 ) -> dict:  # loss_2gram, loss_3gram, loss_5gram: nats per token
     "Held-out losses of Kneser-Ney models of orders 2, 3 and 5."
-    losses, size = {}, sum(map(len, training))
-    check_memory(
-        80 * size, 'counting n-grams', text=f'{size:,} tokens'
-    )  # measured: 75 bytes
-    with ProgressBar(3, progress) as bar:
+    n_tokens = sum(len(ids) for ids in training)
+    # measured: 75 bytes a token
+    check_memory(80 * n_tokens, 'counting n-grams', text=f'{n_tokens:,} tokens')
+
+    losses = {}
+    with progress_bar(3, progress) as bar:
         for n in (2, 3, 5):
             model = KneserNey(training, n, vocab_size)
             losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
@@ -252,51 +205,75 @@ def ngram_losses(
 
 def run_language_model(
     config: LanguageModelConfig = LanguageModelConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool = True,  # show a bar
+    progress: bool | None = True,  # see `progress_bar`
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
-    device, (training, held_out) = pick_device(device), split_text(config.topics())
-    tokenizer = CharTokenizer.of(training)
+    device = pick_device(device)
 
-    def encode(texts):
-        return [[*tokenizer.encode(text), EOS] for text in texts]
+    # the texts, as ids
+    training_texts, held_out_texts = split_text(config.topics())
+    tokenizer = CharTokenizer.of(training_texts)
+    training = [[*tokenizer.encode(text), EOS] for text in training_texts]
+    held_out = [[*tokenizer.encode(text), EOS] for text in held_out_texts]
 
-    parts = encode(training), encode(held_out)
-    n, length = sum(map(len, parts[0])), config.gpt(len(tokenizer)).max_len
-    if n <= length:
-        raise argument_error('text', f'{n} characters', f'more than {length}')
-    examples = sample_prompts(held_out, config.n_heldout, length // 2)
-    scores = ngram_losses(*parts, len(tokenizer), progress)
+    gpt = config.gpt(len(tokenizer))
+    length = gpt.max_len
+    n_tokens = sum(len(ids) for ids in training)
+    if n_tokens <= length:
+        raise argument_error('text', f'{n_tokens} characters', f'more than {length}')
+    examples = sample_prompts(held_out_texts, config.n_heldout, length // 2)
+
+    # how far counting gets
+    counting = ngram_losses(training, held_out, len(tokenizer), progress=progress)
+
+    # the model
     torch.manual_seed(config.seed)
-    model = GPT(config.gpt(len(tokenizer))).to(device)
+    model = GPT(gpt).to(device)
     special = SpecialTokens.of(model)
-    test = partial(evaluate, batches=sliding_windows(parts[1], length, special=special))
-    batches = random_windows(parts[0], length, config.batch_size, config.seed, special)
+    test = partial(evaluate, batches=sliding_windows(held_out, length, special=special))
+
     history = train(
         model,
-        batches,
+        random_windows(training, length, config.batch_size, config.seed, special),
         config.training().replace(eval_every=eval_every),
         eval_fn=test if eval_every else None,
         checkpoints=checkpoints,
         progress=progress,
         shard=shard,
     )
-    scores = dict(task='gpt', loss=test(model)['loss'], **scores)
-    start, prompts = time.perf_counter(), [prompt for prompt, _ in examples]
+    loss = test(model)['loss']
+
+    # what it writes
+    start = time.perf_counter()
+    prompts = [prompt for prompt, _ in examples]
     predictions = generate_text(model, tokenizer, prompts, length // 2)
     seconds = time.perf_counter() - start
-    metrics = collect_metrics(config, model, history, scores, len(examples), seconds)
+
+    scores = dict(task='gpt', loss=loss, **counting)
+    metrics = collect_metrics(
+        config, model, history, scores=scores, n_heldout=len(examples), seconds=seconds
+    )
     return ExperimentResult(
         config,
         model,
         history,
         metrics,
-        examples,
-        predictions,
-        LANGUAGE_MODEL_SUMMARY.format(**scores),
-        tokenizer,
+        examples=examples,
+        predictions=predictions,
+        summary=LANGUAGE_MODEL_SUMMARY.format(**scores),
+        tokenizer=tokenizer,
     )
+
+
+LANGUAGE_MODEL = Experiment(
+    name='gpt',
+    config_class=LanguageModelConfig,
+    run=run_language_model,
+    format_example=format_example,
+    plot=plot,
+)

@@ -25,13 +25,12 @@ from annotated_transformer.utils.atomic_folders import (
     lock_folder,
     write_folder,
 )
-from ..distributed import run_on_rank_zero, process_rank
-from ..history import History
-from ..training import TrainConfig
+from ..distributed import process_rank, run_on_rank_zero
+from ..training import History, TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
-           'mark_correct', 'format_examples', 'format_report', 'draw', 'save_result', 'sibling_path', 'begin_or_resume',
+           'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'check_same_config',
            'describe_kept', 'keep_interrupted', 'run_and_save']
 
 # %% ../../nbs/92_experiments.runs.ipynb #experimentconfig
@@ -71,19 +70,24 @@ def describe_device(
     "The device in words: the GPU's name, or the processor's."
     if device.type == 'cuda':
         return torch.cuda.get_device_name(device)
+
     threads = torch.get_num_threads()
-    return f'{device.type}, {platform.machine()}, {threads} thread{"s" * (threads > 1)}'
+    plural = 's' if threads > 1 else ''
+    return f'{device.type}, {platform.machine()}, {threads} thread{plural}'
 
 # %% ../../nbs/92_experiments.runs.ipynb #run-metrics
 def collect_metrics(
     config: Config,  # what was asked for, with a `seed`
     model: nn.Module,  # trained
     history: History,  # of its training
+    *,
     scores: dict,  # what the task measured, by name
     n_heldout: int,  # answers at the end
     seconds: float,  # time that they took
 ) -> dict:  # plain values, fit for JSON
     "What was done, on what, how fast and how well; times in seconds."
+    device = next(model.parameters()).device
+
     return dict(
         **scores,
         n_heldout=n_heldout,
@@ -93,7 +97,7 @@ def collect_metrics(
         tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
         decode_seconds=round(seconds, 2),
         sequences_per_second=round(n_heldout / max(seconds, 1e-9)),
-        device=describe_device(next(model.parameters()).device),
+        device=describe_device(device),
         torch=torch.__version__,
         seed=config.seed,
         config=config.to_dict(),
@@ -118,11 +122,14 @@ def wrong_first(
     result: ExperimentResult,  # of any experiment
 ) -> list:  # of indices of its examples
     "The order in which to look at examples: wrong predictions before right ones."
-    right = [
-        prediction == target
-        for (_, target), prediction in zip(result.examples, result.predictions)
-    ]
-    return sorted(range(len(right)), key=right.__getitem__)  # False before True
+    wrong, right = [], []
+    for index, (_, target) in enumerate(result.examples):
+        if result.predictions[index] == target:
+            right.append(index)
+        else:
+            wrong.append(index)
+
+    return wrong + right
 
 
 def mark_correct(
@@ -132,36 +139,49 @@ def mark_correct(
     "In a word of five letters, so that lines stand in columns."
     return 'right' if prediction == target else 'WRONG'
 
+# %% ../../nbs/92_experiments.runs.ipynb #experiment
+@dataclass(frozen=True)
+class Experiment:
+    "A training of this book: how it is configured, run and reported."
 
-def format_examples(
-    result: ExperimentResult,  # of any experiment
-    format_example: Callable,  # (input, target, prediction) -> a line of text
-    count: int = 5,  # lines at the most
-) -> list:  # of lines
-    "Some examples as text, the wrong ones first."
-    return [
-        format_example(*result.examples[i], result.predictions[i])
-        for i in wrong_first(result)[:count]
-    ]
+    name: str  # of its results, which lie in runs/NAME
+    config_class: type[Config]  # with presets
+    run: Callable[
+        ..., ExperimentResult
+    ]  # (config, *, device, progress, checkpoints, shard)
+    format_example: Callable[..., str]  # (input, target, prediction) -> lines of text
+    plot: Callable[[ExperimentResult], dict] | None = None  # -> name of a picture: picture
+    check_folder: Callable | None = None  # (config, folder) raises `ValueError`
 
-# %% ../../nbs/92_experiments.runs.ipynb #report
-def format_report(
-    result: ExperimentResult,  # of any experiment
-    format_example: Callable,  # (input, target, prediction) -> a line of text
-) -> str:  # lines of text
-    "Examples and numbers of a run, for a terminal."
-    m = result.metrics
-    return '\n'.join(
-        [
-            *format_examples(result, format_example),
-            '',
+    def format_examples(
+        self,
+        result: ExperimentResult,  # of this experiment
+        count: int = 5,  # examples at the most
+    ) -> list:  # of text
+        "Some examples as text, the wrong ones first."
+        lines = []
+        for index in wrong_first(result)[:count]:
+            given, target = result.examples[index]
+            lines.append(self.format_example(given, target, result.predictions[index]))
+
+        return lines
+
+    def format_report(
+        self,
+        result: ExperimentResult,  # of this experiment
+    ) -> str:  # lines of text
+        "Examples and numbers of a run, for a terminal."
+        m = result.metrics
+        training = (
             f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
-            f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, on '
-            f'{m["device"]}',
-            f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second',
-            result.summary,
-        ]
-    )
+            f'{m["tokens_per_second"]:,} tokens/s, {m["parameters"]:,} parameters, '
+            f'on {m["device"]}'
+        )
+        answers = (
+            f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second'
+        )
+        examples = self.format_examples(result)
+        return '\n'.join([*examples, '', training, answers, result.summary])
 
 # %% ../../nbs/92_experiments.runs.ipynb #save-run
 def draw(
@@ -173,11 +193,15 @@ def draw(
     # only here, so that the library imports with torch alone
     from annotated_transformer.figures import plotting
 
-    def curve(result):
+    def plot_loss(result):
         losses = {'training': result.history.column('loss')}
         return {'loss': plotting.curves(losses, ylabel='loss, nats per token', logy=True)}
 
-    for make in (curve, *([plot] if plot else [])):
+    plots = [plot_loss]
+    if plot is not None:
+        plots.append(plot)
+
+    for make in plots:
         try:
             for name, picture in make(result).items():
                 picture.save(folder / f'{name}.png')
@@ -188,6 +212,7 @@ def draw(
 def save_result(
     result: ExperimentResult,  # of any experiment
     folder,  # made if it is not there, replaced if this library wrote it
+    *,
     plot: Callable | None = None,  # (result) -> dict: name of a picture -> picture
     overwrite: bool = False,  # also a folder with other files in it
     logs: dict | None = None,  # name -> folder that is to be kept in it
@@ -195,12 +220,16 @@ def save_result(
     "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
     with write_folder(folder, overwrite) as new:
         write_model(result.model, new, result.tokenizer)
+
         metrics = json.dumps(result.metrics, indent=2) + '\n'
         (new / 'metrics.json').write_text(metrics, encoding='utf-8')
+
         result.history.save(new / 'history.csv')
         draw(result, plot, new)
+
         for name, log in (logs or {}).items():
             shutil.copytree(log, new / name)
+
     return Path(folder)
 
 # %% ../../nbs/92_experiments.runs.ipynb #run-and-save
@@ -215,43 +244,57 @@ def sibling_path(
 def begin_or_resume(
     config: Config,  # of the run
     checkpoints: Path,  # folder of its checkpoints
+    *,
     resume: bool,  # go on with them
     overwrite: bool,  # remove them
 ):
     "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
     note = checkpoints / 'experiment.json'
     content = [path for path in checkpoints.rglob('*') if path.is_file() and path != note]
-    found = [
-        path
-        for path in content
-        if path.parent != checkpoints and path.parent.name != 'tensorboard'
-    ]
     if content and not note.is_file():
         raise argument_error(
             'folder', str(checkpoints), 'nothing of this name, or the checkpoints of a run'
         )
-    if found and not resume and not overwrite:
+
+    # what lies directly in the folder, or is for TensorBoard, nobody would miss
+    unfinished = False
+    for path in content:
+        if path.parent != checkpoints and path.parent.name != 'tensorboard':
+            unfinished = True
+
+    if unfinished and resume:
+        check_same_config(config, note)
+        return
+
+    if unfinished and not overwrite:
         raise argument_error(
             'folder',
             str(checkpoints),
             'no unfinished run there; go on '
             'with it by `resume`, or remove it by `overwrite`',
         )
-    if found and resume:
-        now, usual = (
-            json.loads(json.dumps(each.to_dict())) for each in (config, type(config)())
-        )
-        before = usual | json.loads(note.read_text(encoding='utf-8'))  # options may be new
-        for name, value in now.items():
-            if before.get(name) != value:
-                raise argument_error(
-                    name, value, f'{before.get(name)!r}, as in the run that is to go on'
-                )
-        return
+
     if checkpoints.exists():
         shutil.rmtree(checkpoints)  # ours, as the note says
     checkpoints.mkdir(parents=True)
     note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
+
+
+def check_same_config(
+    config: Config,  # of a run that is to go on
+    note: Path,  # where `begin_or_resume` wrote it down
+):
+    "Raise `ValueError` naming the first option that is not as it was."
+    default = type(config)().to_dict()  # of options that the note does not know yet
+    before = json.loads(json.dumps(default))
+    before.update(json.loads(note.read_text(encoding='utf-8')))
+
+    now = json.loads(json.dumps(config.to_dict()))  # with lists in place of tuples
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise argument_error(
+                name, value, f'{before.get(name)!r}, as in the run that is to go on'
+            )
 
 
 def describe_kept(
@@ -259,16 +302,17 @@ def describe_kept(
 ) -> list:  # of lines
     "What is left of a run that did not come to its end, and how to go on with it."
     folder = Path(os.path.realpath(folder))  # where a link leads
-    lines, kept = [], sibling_path(folder, '.checkpoints')
-    if any(kept.rglob('step-*')):
+    checkpoints = sibling_path(folder, '.checkpoints')
+    interrupted = sibling_path(folder, '.interrupted')
+
+    lines = []
+    if any(checkpoints.rglob('step-*')):
         lines.append(
-            f'what was trained is kept in {kept}; the same command with --resume goes on'
+            f'what was trained is kept in {checkpoints}; '
+            'the same command with --resume goes on'
         )
-    if sibling_path(folder, '.interrupted').exists():
-        lines.append(
-            f'the model so far is in {sibling_path(folder, ".interrupted")}; '
-            f'{folder} was not touched'
-        )
+    if interrupted.exists():
+        lines.append(f'the model so far is in {interrupted}; {folder} was not touched')
     return lines
 
 
@@ -277,53 +321,69 @@ def keep_interrupted(
     folder: Path,  # of its result
 ) -> Path | None:  # the model so far, if there is one
     "Save the newest model among the checkpoints, and its history, in `NAME.interrupted`."
-    steps = [
-        path for path in checkpoints.rglob('step-*') if (path / 'config.json').is_file()
-    ]
-    if not steps:
+    configs = [path / 'config.json' for path in checkpoints.rglob('step-*')]
+    configs = [path for path in configs if path.is_file()]
+    if not configs:
         return None
-    newest = max(steps, key=lambda path: (path / 'config.json').stat().st_mtime)
-    with write_folder(sibling_path(folder, '.interrupted')) as new:
+
+    newest = max(configs, key=lambda path: path.stat().st_mtime).parent
+    interrupted = sibling_path(folder, '.interrupted')
+    with write_folder(interrupted) as new:
         for name in ('config.json', 'model.safetensors', 'history.csv'):
             if (newest / name).is_file():
                 shutil.copy(newest / name, new / name)
-        for note in checkpoints.glob('tokenizer.json'):
-            shutil.copy(note, new)
-    return sibling_path(folder, '.interrupted')
+        tokenizer = checkpoints / 'tokenizer.json'
+        if tokenizer.is_file():
+            shutil.copy(tokenizer, new)
+    return interrupted
 
 
 def run_and_save(
-    run: Callable,  # (config, checkpoints=, **options) -> `ExperimentResult`
+    experiment: Experiment,  # what to run
     config: Config,  # of the run
     folder,  # for the result
-    plot: Callable | None = None,  # (result) -> dict: name of a picture -> picture
+    *,
     resume: bool = False,  # go on with a run that was cut off
     overwrite: bool = False,  # whatever the folder holds, and an unfinished run
     every_minutes: float = 5.0,  # between two checkpoints
     tensorboard: bool = False,  # write the history for TensorBoard as it grows
-    **options,  # of `run`
+    **options,  # of the experiment's `run`
 ) -> ExperimentResult:
     "Run an experiment so that nothing is lost when it is cut off, and save its result."
     folder = check_replaceable(folder, overwrite)
-    check_replaceable(
-        sibling_path(folder, '.interrupted')
-    )  # which may be written or removed
-    with nullcontext() if process_rank() else lock_folder(folder):
+    interrupted = sibling_path(folder, '.interrupted')
+    check_replaceable(interrupted)  # it may be written or removed
+
+    # the first process locks the folder for all of them
+    lock = lock_folder(folder) if process_rank() == 0 else nullcontext()
+    with lock:
         checkpoints = Checkpoints(
             sibling_path(folder, '.checkpoints'), every_minutes, tensorboard=tensorboard
         )
-        run_on_rank_zero(begin_or_resume, config, checkpoints.folder, resume, overwrite)
+
+        def begin():
+            begin_or_resume(config, checkpoints.folder, resume=resume, overwrite=overwrite)
+
+        run_on_rank_zero(begin)
+
         try:
-            result = run(config, checkpoints=checkpoints, **options)
+            result = experiment.run(config, checkpoints=checkpoints, **options)
         except KeyboardInterrupt:
             run_on_rank_zero(keep_interrupted, checkpoints.folder, folder)
             raise
-        logs = {
-            str(log.relative_to(checkpoints.folder)): log
-            for log in checkpoints.folder.rglob('tensorboard')
-            if tensorboard
-        }
-        run_on_rank_zero(save_result, result, folder, plot, overwrite, logs)
-        for done in ('.checkpoints', '.interrupted'):  # errors are ignored
-            run_on_rank_zero(shutil.rmtree, sibling_path(folder, done), True)
+
+        logs = {}
+        if tensorboard:
+            for log in checkpoints.folder.rglob('tensorboard'):
+                logs[str(log.relative_to(checkpoints.folder))] = log
+
+        def save():
+            save_result(
+                result, folder, plot=experiment.plot, overwrite=overwrite, logs=logs
+            )
+            shutil.rmtree(checkpoints.folder, ignore_errors=True)
+            shutil.rmtree(interrupted, ignore_errors=True)
+
+        run_on_rank_zero(save)
+
     return result

@@ -15,13 +15,15 @@ from ..checkpoint import Checkpoints
 from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
 from annotated_transformer.datasets.python_reference import (
+    SPECIAL,
     Corpus,
+    WordTokenizer,
     labelled_batch,
     read_corpus,
     shuffled_batches,
 )
-from ..tokenizers.words import BERT_SPECIAL_TOKENS, BertWordTokenizer
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentConfig,
     ExperimentResult,
     collect_metrics,
@@ -39,8 +41,8 @@ from annotated_transformer.models.bert import (
     SentenceClassifier,
     mask_tokens,
 )
-from ..history import History
 from annotated_transformer.training import (
+    History,
     TrainConfig,
     evaluate,
     pick_device,
@@ -48,8 +50,9 @@ from annotated_transformer.training import (
 )
 
 # %% auto #0
-__all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'BagOfWords', 'train_classifier', 'masked_batch', 'TopicClassificationConfig',
-           'pretrain', 'evaluate_mlm', 'build_baselines', 'run_topic_classification', 'format_example', 'plot']
+__all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'TOPIC_CLASSIFICATION', 'BagOfWords', 'train_classifier', 'masked_batch',
+           'TopicClassificationConfig', 'pretrain', 'evaluate_mlm', 'build_baselines', 'run_topic_classification',
+           'format_example', 'plot']
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):
@@ -69,7 +72,7 @@ class BagOfWords(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # not used
     ) -> Tensor:  # B C
-        real = (ids >= len(BERT_SPECIAL_TOKENS))[..., None]  # B L 1
+        real = (ids >= len(SPECIAL))[..., None]  # B L 1
         summed = (self.weight[ids] * real).sum(1)
         return summed / real.sum(1).clamp(min=1).sqrt() + self.bias
 
@@ -78,9 +81,10 @@ def train_classifier(
     model: nn.Module,  # (ids, segments) -> B C; changed in place
     corpus: Corpus,  # its labelled sentences are learnt from
     training: TrainConfig,  # steps of 16 sentences, rate, seed
-    progress: bool = True,  # show a bar
+    *,
+    progress: bool | None = True,  # show a bar
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes
 ) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
     batches = (
@@ -96,20 +100,24 @@ def train_classifier(
         progress=progress,
         shard=shard,
     )
-    test = labelled_batch(corpus.held_out, corpus).to(next(model.parameters()).device)
+
+    device = next(model.parameters()).device
+    test = labelled_batch(corpus.held_out, corpus).to(device)
     with torch.no_grad():
         predictions = model(*test.inputs).argmax(-1)
-    return accuracy(predictions, test.targets), [corpus.topics[i] for i in predictions]
+
+    topics = [corpus.topics[i] for i in predictions]
+    return accuracy(predictions, test.targets), topics
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #masked-batch
 def masked_batch(
     passages: list,  # of (sentence, its neighbour or None)
-    tokenizer: BertWordTokenizer,  # that of the model
+    tokenizer: WordTokenizer,  # that of the model
     config: BERTConfig,  # special tokens
     generator: torch.Generator,  # of what is hidden
 ) -> LabelledBatch:  # targets B L
     "Passages with some words hidden."
-    ids, segments = tokenizer.encode_passages(passages, config.pad_id)
+    ids, segments = tokenizer.encode_pairs(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
     return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
 
@@ -143,7 +151,11 @@ class TopicClassificationConfig(ExperimentConfig):
             batch_size=self.batch_size,
         )
         check_seed(self.seed)
-        self.bert(1000), self.training(), self.finetuning()  # each checks its own part
+
+        # each of these checks its own part
+        self.bert(1000)
+        self.training()
+        self.finetuning()
 
     def bert(self, vocab_size: int) -> BERTConfig:  # the architecture
         return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_topics)
@@ -162,20 +174,22 @@ def pretrain(
     config: TopicClassificationConfig,  # model, steps, rate, seed
     corpus: Corpus,  # its passages are read
     device: torch.device,  # where
-    progress: bool = True,  # show a bar
+    *,
+    progress: bool | None = True,  # show a bar
     checkpoints: Checkpoints | None = None,  # saves it, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes
 ) -> tuple[MaskedLanguageModel, History]:  # in evaluation mode
     "Learn to find masked words."
     torch.manual_seed(config.seed)
     bert = config.bert(len(corpus.tokenizer))
     model = MaskedLanguageModel(bert).to(device)
-    rng = torch.Generator().manual_seed(config.seed)
+
+    hidden = torch.Generator().manual_seed(config.seed)
     batches = (
-        masked_batch(passages, corpus.tokenizer, bert, rng)
+        masked_batch(passages, corpus.tokenizer, bert, hidden)
         for passages in shuffled_batches(corpus.passages, config.batch_size, config.seed)
     )
-    return model, train(
+    history = train(
         model,
         batches,
         config.training(),
@@ -183,6 +197,7 @@ def pretrain(
         progress=progress,
         shard=shard,
     )
+    return model, history
 
 
 def evaluate_mlm(
@@ -190,10 +205,10 @@ def evaluate_mlm(
     corpus: Corpus,  # on its held-out sentences
 ) -> dict:  # `masked_loss` in nats and `masked_accuracy`, per masked word
     "How well masked words of unseen sentences are found."
-    sentences = [(sentence, None) for sentence, _ in corpus.held_out]
-    batch = masked_batch(
-        sentences, corpus.tokenizer, model.config, torch.Generator().manual_seed(0)
-    )
+    passages = [(sentence, None) for sentence, _ in corpus.held_out]
+    hidden = torch.Generator().manual_seed(0)
+    batch = masked_batch(passages, corpus.tokenizer, model.config, hidden)
+
     scores = evaluate(model, [batch])
     return dict(masked_loss=scores['loss'], masked_accuracy=scores['token_accuracy'])
 
@@ -203,24 +218,22 @@ def build_baselines(
     masked: MaskedLanguageModel,  # pre-trained
 ) -> dict:  # name -> (model, how it is tuned)
     "Pre-trained, not pre-trained, and a bag of words."
+    device = next(masked.parameters()).device
     dropout = dict(
         dropout=config.finetune_dropout, attention_dropout=config.finetune_dropout
     )
-    bert, device = masked.config.replace(**dropout), next(masked.parameters()).device
+    bert = masked.config.replace(**dropout)
+    finetuning = config.finetuning()
+
     torch.manual_seed(config.seed)
+    pretrained = SentenceClassifier.from_pretrained(masked, **dropout)
+    untrained = SentenceClassifier(bert).to(device)
+    bag = BagOfWords(bert.vocab_size, bert.n_classes).to(device)
+
     return {
-        'accuracy': (
-            SentenceClassifier.from_pretrained(masked, **dropout),
-            config.finetuning(),
-        ),
-        'accuracy_without_pretraining': (
-            SentenceClassifier(bert).to(device),
-            config.finetuning(),
-        ),
-        'accuracy_bag_of_words': (
-            BagOfWords(bert.vocab_size, bert.n_classes).to(device),
-            config.finetuning().replace(lr=0.03),
-        ),
+        'accuracy': (pretrained, finetuning),
+        'accuracy_without_pretraining': (untrained, finetuning),
+        'accuracy_bag_of_words': (bag, finetuning.replace(lr=0.03)),
     }
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #run-bert
@@ -233,41 +246,62 @@ TOPIC_CLASSIFICATION_SUMMARY = (
 
 def run_topic_classification(
     config: TopicClassificationConfig = TopicClassificationConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool = True,  # show bars
-    checkpoints: Checkpoints
-    | None = None,  # saves all four trainings, and goes on with them
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    progress: bool | None = True,  # show bars
+    checkpoints: Checkpoints | None = None,  # saves all four trainings, and goes on
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
-    corpus = read_corpus(
-        config.n_topics, config.n_heldout, config.n_labelled, seed=config.seed
-    )
+    corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
 
-    def part(name):
-        return checkpoints and checkpoints.part(name)
+    def part(name):  # each training has checkpoints of its own
+        return checkpoints.part(name) if checkpoints else None
 
     masked, history = pretrain(
-        config, corpus, pick_device(device), progress, part('pretraining'), shard
+        config,
+        corpus,
+        pick_device(device),
+        progress=progress,
+        checkpoints=part('pretraining'),
+        shard=shard,
     )
-    start, scores, predictions = time.perf_counter(), {'task': 'bert'}, {}
+
+    start = time.perf_counter()
+    scores = {'task': 'bert'}
+    predictions = {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
-        done = train_classifier(model, corpus, training, progress, part(name), shard)
-        scores[name], predictions[name] = done
-    scores |= evaluate_mlm(masked, corpus)
-    model, seconds = models['accuracy'][0], time.perf_counter() - start
-    metrics = collect_metrics(config, model, history, scores, len(corpus.held_out), seconds)
+        scores[name], predictions[name] = train_classifier(
+            model,
+            corpus,
+            training,
+            progress=progress,
+            checkpoints=part(name),
+            shard=shard,
+        )
+    scores.update(evaluate_mlm(masked, corpus))
+    seconds = time.perf_counter() - start
+
+    model, _ = models['accuracy']
+    metrics = collect_metrics(
+        config,
+        model,
+        history,
+        scores=scores,
+        n_heldout=len(corpus.held_out),
+        seconds=seconds,
+    )
     return ExperimentResult(
         config,
         model,
         history,
         metrics,
-        corpus.held_out,
-        predictions['accuracy'],
-        TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
-        corpus.tokenizer,
+        examples=corpus.held_out,
+        predictions=predictions['accuracy'],
+        summary=TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
+        tokenizer=corpus.tokenizer,
     )
 
 # %% ../../nbs/54_experiments.topic_classification.ipynb #class-attention
@@ -285,7 +319,19 @@ def plot(
     index: int = 0,  # of the example
 ) -> dict:  # name of a picture -> picture
     "Where each head of the last layer looks in one sentence; [CLS] is the first row."
-    ids, _ = result.tokenizer.encode_passage(result.examples[index][0], None)
-    maps = trace_self_attention(result.model, ids, result.tokenizer.words(ids))
-    (part,) = maps.weights
-    return {'attention': plot_attention(maps, part, [result.model.config.n_layers - 1])}
+    sentence, _ = result.examples[index]
+    ids, _ = result.tokenizer.encode_pair(sentence, None)
+    maps = trace_self_attention(result.model, ids, result.tokenizer.decode(ids))
+
+    [part] = maps.weights
+    last_layer = result.model.config.n_layers - 1
+    return {'attention': plot_attention(maps, part, [last_layer])}
+
+
+TOPIC_CLASSIFICATION = Experiment(
+    name='bert',
+    config_class=TopicClassificationConfig,
+    run=run_topic_classification,
+    format_example=format_example,
+    plot=plot,
+)

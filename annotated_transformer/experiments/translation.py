@@ -10,11 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from ..checkpoint import Checkpoints, average_models, load_model
 from annotated_transformer.config import (
@@ -27,22 +26,24 @@ from annotated_transformer.config import (
     check_sizes,
 )
 from ..data import Batch, batch_by_tokens, pair_length
-from ..datasets.corpora import open_parallel_text
-from ..datasets.parallel_text import ParallelText, clean_text
+from annotated_transformer.datasets.parallel_text import (
+    ParallelText,
+    clean_text,
+    open_parallel_text,
+)
 from annotated_transformer.datasets.streamed_text import (
     MappedPairs,
     corpus_digest,
     open_divided_text,
 )
-from ..tokenizers.base import Tokenizer, checked_texts
-from ..tokenizers.bpe import BPETokenizer, SampledPairs
-from ..decoding import generate_ids
+from ..tokenizers.bpe import SampledPairs, Tokenizer
 from annotated_transformer.experiments.runs import (
+    Experiment,
     ExperimentResult,
     collect_metrics,
     mark_correct,
 )
-from ..inspection.attention_maps import plot_attention, trace_attention
+from ..inspection.attention_maps import plot_attention
 from annotated_transformer.loss import (
     chunked_sequence_loss,
     nan_to_inf,
@@ -55,21 +56,24 @@ from annotated_transformer.distributed import (
     gather_values,
     run_on_rank_zero,
 )
-from ..search import beam_search, check_beam
+from ..search import check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer, TransformerConfig
+from ..translation import Translator
 
 # %% auto #0
-__all__ = ['freeze_segmentation', 'epochs', 'Translator', 'TranslationConfig', 'open_text', 'encode_parts', 'keep_corpus',
-           'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example',
-           'plot', 'read_line', 'translate_lines', 'translate']
+__all__ = ['TRANSLATION', 'freeze_segmentation', 'epochs', 'TranslationConfig', 'open_text', 'clean_pair', 'check_lengths',
+           'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps',
+           'evaluate_search', 'format_example', 'plot']
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def freeze_segmentation(
     pairs,  # a list of (source ids, target ids), `MappedPairs` or `SampledPairs`
 ):  # the same, or what it is this time
     "Pairs that stay as they are while an epoch is made of them."
-    return MappedPairs(pairs) if isinstance(pairs, SampledPairs) else pairs
+    if isinstance(pairs, SampledPairs):
+        return MappedPairs(pairs)
+    return pairs
 
 
 def epochs(
@@ -78,137 +82,39 @@ def epochs(
     seed: int = 0,  # of the order
 ) -> Iterator[Batch]:  # without end
     "All pairs, again and again, each time in other batches of similar length."
-    if not len(pairs):
+    if len(pairs) == 0:
         raise argument_error('pairs', 'none', 'at least one')
-    for number in count():
-        for group in batch_by_tokens(
-            freeze_segmentation(pairs), max_tokens, 10_000 * seed + number
-        ):
+
+    for epoch in count():
+        pairs_now = freeze_segmentation(pairs)
+        for group in batch_by_tokens(pairs_now, max_tokens, 10_000 * seed + epoch):
             yield Batch.from_pairs(group)
-
-# %% ../../nbs/42_experiments.translation.ipynb #translator
-@dataclass
-class Translator:
-    "A trained model and its tokenizer: sentences in, sentences out."
-
-    model: nn.Module  # an encoder-decoder, in evaluation mode
-    tokenizer: Tokenizer  # with whose ids it was trained
-
-    @classmethod
-    def load(
-        cls,
-        folder,  # of a model with its `tokenizer.json`
-        device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    ) -> Translator:
-        "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
-        tokenizer = BPETokenizer.load(folder)
-        model = load_model(folder, Transformer, pick_device(device))
-        if model.config.vocab_size != len(tokenizer):
-            raise argument_error(
-                'tokenizer',
-                f'{len(tokenizer)} tokens',
-                f'{model.config.vocab_size}, as the model has',
-            )
-        return cls(model, tokenizer)
-
-    def encode(
-        self,
-        sentences: list,  # of texts, or any iterable
-    ) -> list:  # of lists of ids
-        "Ids of sentences, whose blanks and composed letters are those of training."
-        return self.tokenizer.encode_all([*map(clean_text, checked_texts(sentences))])
-
-    def search(
-        self,
-        sources: list,  # of lists of ids
-        beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
-        length_penalty: float = 0.6,  # alpha
-        n_best: int | None = None,  # translations of each; None: one, without a list
-        early_stopping: bool = False,  # see `beam_search`
-        batch_size: int = 100,  # sentences decoded together
-    ) -> list:  # of lists of ids, or of lists of those
-        "The ids of translations. An empty source stays empty; a long one is refused."
-        check_beam(beam_size, length_penalty, n_best, early_stopping)
-        for i, length in self.find_too_long(sources).items():
-            raise argument_error(
-                f'sentence {i}',
-                f'{length:,} tokens',
-                f'at most max_len = {self.model.config.max_len:,}, as the model has',
-            )
-        filled = [source for source in sources if source]
-        decode = partial(
-            beam_search,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
-            early_stopping=early_stopping,
-        )
-        found = generate_ids(self.model, filled, None, batch_size, decode) if filled else []
-        answers = iter(found)
-        return [
-            next(answers) if source else [[] for _ in range(n_best or 0)]
-            for source in sources
-        ]
-
-    def translate(
-        self,
-        sentences: list,  # of texts, or any iterable
-        n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
-        **options,  # of `search`
-    ) -> list:  # of texts, in the same order; or of lists of texts
-        "Translate sentences. An empty one stays empty; one that is too long is refused."
-        answers = self.search(self.encode(sentences), n_best=n_best, **options)
-        if n_best is None:
-            return [self.tokenizer.decode(ids) for ids in answers]
-        return [[self.tokenizer.decode(ids) for ids in one] for one in answers]
-
-    def find_too_long(
-        self,
-        sources: list,  # of lists of ids
-    ) -> dict:  # index -> tokens
-        "The sources of more tokens than the model has positions ready for."
-        max_len = self.model.config.max_len
-        return {i: len(ids) for i, ids in enumerate(sources) if len(ids) > max_len}
-
-    def trace(
-        self,
-        sentence: str,  # of any words
-        **options,  # of `search`
-    ):  # `AttentionMaps`
-        "The attention of every head while a sentence is translated."
-        (source,) = self.encode([sentence])
-        (answer,) = self.search([source], **options) if source else [[]]
-        return trace_attention(
-            self.model,
-            source,
-            [*answer, self.model.config.eos_id],
-            word=lambda id: self.tokenizer.words([id])[0],
-        )
 
 # %% ../../nbs/42_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
 class TranslationConfig(Config):
     "One run: corpus, vocabulary, model, training and search."
 
+    # the corpus
     corpus: str = 'numbers'  # see `open_parallel_text`
     source: str = 'en'  # language
     target: str = 'de'  # language
     data_dir: str | None = None  # folder of the corpus; None: the usual place
     lowercase: bool = False  # all text in lower case
     whitespace_as_suffix: bool = False  # a blank ends each word, and begins none
-    validation: str | None = (
-        None  # files of validation pairs; None: as the corpus is divided
-    )
+    validation: str | None = None  # files of validation pairs; None: part of the corpus
     test: str | None = None  # files of test pairs; both or none
-    max_length: int | None = (
-        None  # characters of a side, in files; longer pairs are dropped
-    )
+    max_length: int | None = None  # characters of a side, in files; longer ones are dropped
     vocab_size: int = 500  # tokens of both languages together, at the most
+
+    # the model
     model: str = 'tiny'  # preset of `TransformerConfig`
     norm: str = 'post'  # see `NORM_ORDERS`
     dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
     bpe_dropout: float = 0.0  # probability that a merge is passed over in training
     tie_weights: bool = True  # one matrix for embeddings and output
+
+    # the training
     max_tokens: int = 2048  # of a batch: pairs times the longest side
     epochs: int = 20  # at the most
     patience: int = 0  # epochs without a lower loss that end the run; 0: none do
@@ -220,10 +126,13 @@ class TranslationConfig(Config):
     chunked_loss: bool = False  # no logits for all positions at once; for many tokens
     ema_decay: float = 0.0  # of a moving average of the weights, per step; 0: none
     compile: bool = False  # the model by torch.compile
+
+    # the search
     n_average: int = 5  # last epochs whose weights are averaged
     beam_size: int = 5  # hypotheses of the search
     length_penalty: float = 0.6  # alpha of the search
     seed: int = 0  # of weights, order and dropout
+
     presets = {
         'numbers': {},
         'multi30k': dict(
@@ -244,7 +153,9 @@ class TranslationConfig(Config):
     }
 
     def __post_init__(self):
-        check_sizes(**{n: getattr(self, n) for n in ('max_tokens', 'epochs', 'n_average')})
+        check_sizes(
+            max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average
+        )
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(
@@ -253,6 +164,7 @@ class TranslationConfig(Config):
             whitespace_as_suffix=self.whitespace_as_suffix,
         )
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
+
         if (self.validation is None) != (self.test is None):
             raise argument_error(
                 'validation, test',
@@ -263,8 +175,11 @@ class TranslationConfig(Config):
             raise argument_error('test', self.test, f'none: {self.corpus} comes divided')
         if self.r_drop and not self.dropout:
             raise argument_error('r_drop', self.r_drop, '0 without dropout: passes agree')
+
+        # each of these checks its own part
         check_beam(self.beam_size, self.length_penalty, None)
-        self.transformer(self.vocab_size), self.training(1)  # each checks its own part
+        self.transformer(self.vocab_size)
+        self.training(1)
 
     def transformer(self, vocab_size: int) -> TransformerConfig:  # the architecture
         return TransformerConfig.preset(
@@ -278,7 +193,9 @@ class TranslationConfig(Config):
     def loss_fn(self):  # what is minimised
         if self.r_drop:
             return partial(r_drop_loss, weight=self.r_drop)
-        return chunked_sequence_loss if self.chunked_loss else sequence_loss
+        if self.chunked_loss:
+            return chunked_sequence_loss
+        return sequence_loss
 
     def training(self, steps_per_epoch: int) -> TrainConfig:  # how it is trained
         return TrainConfig(
@@ -309,7 +226,36 @@ def open_text(
         text = open_parallel_text(config.corpus, **options)
     else:
         text = open_divided_text(config.corpus, config.validation, config.test, **options)
-    return text.lowercased() if config.lowercase else text
+
+    if config.lowercase:
+        return text.lowercased()
+    return text
+
+
+def clean_pair(
+    pair,  # source text, target text
+) -> tuple:  # the same, as a translator reads them
+    source, target = pair
+    return clean_text(source), clean_text(target)
+
+
+def check_lengths(
+    name: str,  # of the option that names these pairs
+    pairs,  # of (source ids, target ids)
+    longest: int,  # tokens, at the most
+    tokenizer: Tokenizer,  # whose ids they are
+):
+    "Raise `ValueError` for the first pair that is too long: now, not after the training."
+    for pair in pairs:
+        length = pair_length(pair)
+        if length > longest:
+            beginning = tokenizer.decode(pair[0])[:40]
+            raise argument_error(
+                name,
+                f'a pair of {length:,} tokens, {beginning!r} ...',
+                f'at most {longest:,}; max_length (--max-length, in characters) leaves '
+                'longer ones out, but of files for validation and test none',
+            )
 
 
 def encode_parts(
@@ -317,35 +263,36 @@ def encode_parts(
 ) -> tuple:  # text, tokenizer, training pairs as ids, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_text(config)
-    clean = text.map(lambda pair: tuple(map(clean_text, pair)))  # as a translator reads it
-    tokenizer = BPETokenizer.learn(
+    clean = text.map(clean_pair)
+
+    tokenizer = Tokenizer.learn(
         (side for pair in clean.train for side in pair),
         config.vocab_size,
         lowercase=config.lowercase,
         whitespace_as_suffix=config.whitespace_as_suffix,
     )
     train_ids = MappedPairs.encode(tokenizer, clean.train)
-    validation_ids, test_ids = map(tokenizer.encode_pairs, (clean.validation, clean.test))
+    validation_ids = tokenizer.encode_pairs(clean.validation)
+    test_ids = tokenizer.encode_pairs(clean.test)
+
+    # files of their own are named by options of their own
+    divided = config.test is not None
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
-    names = ('corpus', 'validation', 'test') if config.test else ['corpus'] * 3
-    for name, part in zip(names, (train_ids, validation_ids, test_ids)):
-        for pair in part:  # now, and not when a training is over
-            if (length := pair_length(pair)) > longest:
-                begins = tokenizer.decode(pair[0])[:40]
-                raise argument_error(
-                    name,
-                    f'a pair of {length:,} tokens, {begins!r} ...',
-                    f'at most {longest:,}; max_length (--max-length, in characters) leaves '
-                    'longer ones out, but of files for validation and test none',
-                )
+    check_lengths('corpus', train_ids, longest, tokenizer)
+    check_lengths('validation' if divided else 'corpus', validation_ids, longest, tokenizer)
+    check_lengths('test' if divided else 'corpus', test_ids, longest, tokenizer)
+
     if config.bpe_dropout:
         train_ids = SampledPairs(
-            tokenizer, clean.train, config.bpe_dropout, config.seed, longest - 1
+            tokenizer,
+            clean.train,
+            dropout=config.bpe_dropout,
+            seed=config.seed,
+            max_len=longest - 1,
         )
-    validation = [
-        Batch.from_pairs(group)
-        for group in batch_by_tokens(validation_ids, config.max_tokens)
-    ]
+
+    groups = batch_by_tokens(validation_ids, config.max_tokens)
+    validation = [Batch.from_pairs(group) for group in groups]
     return text, tokenizer, train_ids, validation
 
 # %% ../../nbs/42_experiments.translation.ipynb #keep-corpus
@@ -355,48 +302,56 @@ def keep_corpus(
     folder,  # of the checkpoints of a run
 ):
     "Note what a run learns from. Raises `ValueError` where another corpus is noted."
-    note, digest = Path(folder) / 'corpus.txt', corpus_digest(text)
+    digest = corpus_digest(text)
+    note = Path(folder) / 'corpus.txt'
     noted = note.read_text(encoding='utf-8') if note.is_file() else ''
+
     if noted == digest:
         return
     if len(noted) == len(digest):  # a shorter one was cut off while it was written
         raise argument_error('corpus', 'other pairs', 'those of the run that is to go on')
+
     tokenizer.save(folder)
     note.write_text(digest, encoding='utf-8')  # last: where it is whole, all is
 
 # %% ../../nbs/42_experiments.translation.ipynb #run-translation
 def run_translation(
     config: TranslationConfig = TranslationConfig(),  # what to do
+    *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
+    progress: bool | None = True,  # see `progress_bar`
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    shard: bool = False,  # divide the weights among the processes, see chapter 73
     n_bleu: int = 200,  # validation sentences that are translated after each epoch
 ) -> ExperimentResult:  # examples are (source text, target text), predictions are texts
     "Train a translator, select a model by the validation part, and score it on the test."
     device = pick_device(device)
     text, tokenizer, train_ids, validation = encode_parts(config)
+
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)
-    n_batches = sum(
-        1 for _ in batch_by_tokens(freeze_segmentation(train_ids), config.max_tokens)
-    )
-    some = text.validation[:n_bleu]
+
+    # after each epoch: the loss, and some sentences translated
+    some_sources = [source for source, _ in text.validation[:n_bleu]]
+    some_targets = [target for _, target in text.validation[:n_bleu]]
+    rows = 2048 if config.chunked_loss else None
 
     def measure(model):
-        written = Translator(model, tokenizer).translate([s for s, _ in some], beam_size=1)
-        scores = score_translations(written, [t for _, t in some], config.target)
-        rows = 2048 if config.chunked_loss else None
-        return dict(
-            loss=evaluate(model, validation, rows=rows)['loss'],
-            bleu=scores['bleu'],
-            exact_match=scores['exact_match'],
-        )
+        loss = evaluate(model, validation, rows=rows)['loss']
+        written = Translator(model, tokenizer).translate(some_sources, beam_size=1)
+        scores = score_translations(written, some_targets, config.target)
+        return dict(loss=loss, bleu=scores['bleu'], exact_match=scores['exact_match'])
 
-    with tempfile.TemporaryDirectory() as place:
-        checkpoints = checkpoints or Checkpoints(gather_values(place)[0], every_minutes=1e9)
+    first_epoch = batch_by_tokens(freeze_segmentation(train_ids), config.max_tokens)
+    n_batches = sum(1 for _ in first_epoch)
+
+    with tempfile.TemporaryDirectory() as folder:
+        if checkpoints is None:  # weights of the last epochs are needed in any case
+            folder = gather_values(folder)[0]  # one for all processes
+            checkpoints = Checkpoints(folder, every_minutes=1e9)
         checkpoints = replace(checkpoints, keep_evaluated=config.n_average)
         run_on_rank_zero(keep_corpus, text, tokenizer, checkpoints.folder)
+
         history = train(
             model,
             epochs(train_ids, config.max_tokens, config.seed),
@@ -408,7 +363,10 @@ def run_translation(
             shard=shard,
         )
         models = candidate_models(config, history, checkpoints, device)
-    return evaluate_search(config, text, tokenizer, history, models)
+
+    return evaluate_search(
+        config, text=text, tokenizer=tokenizer, history=history, models=models
+    )
 
 # %% ../../nbs/42_experiments.translation.ipynb #finish
 def candidate_models(
@@ -418,12 +376,17 @@ def candidate_models(
     device: torch.device,  # where to put the models
 ) -> dict:  # name -> model: the best epoch, the mean of the last ones
     "The two models that a run could hand out. All processes call it."
-    kept, losses = checkpoints.evaluated(), dict(zip(*history.column('eval_loss')))
-    best = min(kept, key=lambda step: nan_to_inf(losses[step]))
+    kept = checkpoints.evaluated()  # step -> folder
+
+    steps, losses = history.column('eval_loss')
+    loss_at = dict(zip(steps, losses))
+    best_step = min(kept, key=lambda step: nan_to_inf(loss_at[step]))
+
     last = [*kept.values()][-config.n_average :]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
+
     models = {
-        'best epoch': load_model(kept[best], Transformer, device),
+        'best epoch': load_model(kept[best_step], Transformer, device),
         mean: average_models(last, Transformer, device),
     }
     all_reduce_any()  # all have read them: the first one may remove them
@@ -437,15 +400,16 @@ def select_model(
     tokenizer: Tokenizer,  # learnt from it
 ) -> str:  # name; of equally good ones, the first
     "The model that translates the validation part best, by chrF."
-    sources, targets = map(list, zip(*text.validation))
+    sources = [source for source, _ in text.validation]
+    targets = [target for _, target in text.validation]
 
-    def chrf(name):
-        written = Translator(models[name], tokenizer).translate(
+    chrf = {}
+    for name, model in models.items():
+        written = Translator(model, tokenizer).translate(
             sources, beam_size=config.beam_size, length_penalty=config.length_penalty
         )
-        return score_translations(written, targets, config.target)['chrf']
-
-    return max(models, key=chrf)
+        chrf[name] = score_translations(written, targets, config.target)['chrf']
+    return max(chrf, key=chrf.get)
 
 # %% ../../nbs/42_experiments.translation.ipynb #search-steps
 def search_steps(
@@ -454,53 +418,73 @@ def search_steps(
     selected: str,  # name of the one that is handed out
 ) -> dict:  # name -> (model, options of `Translator.translate`)
     "What each step of the search is worth, and last what is handed out."
-    (first, best), (second, mean) = models.items()
+    best, mean = models  # their names
+    greedy = dict(beam_size=1)
     beam = dict(beam_size=config.beam_size, length_penalty=0.0)
-    whole = dict(beam, length_penalty=config.length_penalty)
+    whole = dict(beam_size=config.beam_size, length_penalty=config.length_penalty)
+
     return {
-        f'{first}, greedy': (best, dict(beam_size=1)),
-        f'+ beam of {config.beam_size}': (best, beam),
-        f'+ {second}': (mean, beam),
-        '+ length penalty': (mean, whole),
+        f'{best}, greedy': (models[best], greedy),
+        f'+ beam of {config.beam_size}': (models[best], beam),
+        f'+ {mean}': (models[mean], beam),
+        '+ length penalty': (models[mean], whole),
         'selected by validation': (models[selected], whole),
     }
 
 # %% ../../nbs/42_experiments.translation.ipynb #evaluate-search
 def evaluate_search(
     config: TranslationConfig,  # of the run
+    *,
     text: ParallelText,  # its corpus
     tokenizer: Tokenizer,  # learnt from it
     history,  # of the training
     models: dict,  # name -> model, from `candidate_models`
 ) -> ExperimentResult:  # of the last step; scores of all of them
     "Select a model, translate the test part by each step of the search, and score it."
-    sources, targets = map(list, zip(*text.test))
-    selected = gather_values(select_model(models, config, text, tokenizer))[0]  # for all
+    selected = select_model(models, config, text, tokenizer)
+    selected = gather_values(selected)[0]  # one for all processes
+
+    # the last step is the result
+    sources = [source for source, _ in text.test]
+    targets = [target for _, target in text.test]
     table = {}
     for name, (model, options) in search_steps(config, models, selected).items():
         start = time.perf_counter()
         predictions = Translator(model, tokenizer).translate(sources, **options)
         seconds = time.perf_counter() - start
-        table[name] = dict(
-            score_translations(predictions, targets, config.target),
-            seconds=round(seconds, 2),
-        )
-    scores = dict(
-        task=f'{config.corpus} {config.source}-{config.target}',
-        **table[name],
-        steps_of_search=table,
-        selected=selected,
-        vocabulary=len(tokenizer),
-        corpus=text.report,
+
+        scores = score_translations(predictions, targets, config.target)
+        table[name] = dict(scores, seconds=round(seconds, 2))
+
+    metrics = collect_metrics(
+        config,
+        model,
+        history,
+        scores=dict(
+            task=f'{config.corpus} {config.source}-{config.target}',
+            **table[name],
+            steps_of_search=table,
+            selected=selected,
+            vocabulary=len(tokenizer),
+            corpus=text.report,
+        ),
+        n_heldout=len(targets),
+        seconds=seconds,
     )
-    metrics = collect_metrics(config, model, history, scores, len(targets), seconds)
     summary = (
         f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
         f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
         f'BLEU {scores["bleu"]:.2f}'
     )
     return ExperimentResult(
-        config, model, history, metrics, text.test, predictions, summary, tokenizer
+        config,
+        model,
+        history,
+        metrics,
+        examples=text.test,
+        predictions=predictions,
+        summary=summary,
+        tokenizer=tokenizer,
     )
 
 # %% ../../nbs/42_experiments.translation.ipynb #format-example
@@ -510,9 +494,13 @@ def format_example(
     prediction: str,  # what the model wrote
 ) -> str:
     "A sentence, its translation, and a better one where that differs, in lines."
-    return f'{mark_correct(prediction, target)}   {source}\n     ->  {prediction}' + (
-        '' if prediction == target else f'\n         {target}'
-    )
+    lines = [
+        f'{mark_correct(prediction, target)}   {source}',
+        f'     ->  {prediction}',
+    ]
+    if prediction != target:
+        lines.append(f'         {target}')
+    return '\n'.join(lines)
 
 
 def plot(
@@ -520,49 +508,15 @@ def plot(
     index: int = 0,  # of the example
 ) -> dict:  # name of a picture -> picture
     "The cross-attention of all layers and heads on one example."
-    maps = Translator(result.model, result.tokenizer).trace(result.examples[index][0])
+    source, _ = result.examples[index]
+    maps = Translator(result.model, result.tokenizer).trace(source)
     return {'attention': plot_attention(maps, 'decoder cross')}
 
-# %% ../../nbs/42_experiments.translation.ipynb #translate-function
-def read_line(
-    line: bytes,  # a sentence
-    translator: Translator,  # that will translate it
-) -> tuple[str, str]:  # text; what is wrong with it
-    "A line as a sentence. One that cannot be translated is left empty, and it is said why."
-    try:
-        text = line.decode('utf-8-sig').rstrip('\r\n')
-    except UnicodeDecodeError as error:
-        return '', f'byte {error.start + 1} is not UTF-8'
-    too_long = translator.find_too_long(translator.encode([text]))
-    if not too_long:
-        return text, ''
-    return '', (
-        f'{too_long[0]:,} tokens, and the model takes '
-        f'{translator.model.config.max_len:,} at most'
-    )
 
-
-def translate_lines(
-    stream,  # of lines of bytes, such as `sys.stdin.buffer`
-    translator: Translator,  # that translates them
-    n_best: int | None = None,  # translations of each; None: one
-    at_once: int = 1000,  # lines that are read and translated together
-    **options,  # of `Translator.search`
-) -> Iterator[tuple[str, list, str]]:  # text, its translations, its fault
-    "Translate a line after the other, however many there are."
-    lines = iter(stream)
-    while block := [*islice(lines, at_once)]:
-        texts, faults = zip(*(read_line(line, translator) for line in block))
-        answers = translator.translate(texts, n_best, **options)
-        if n_best is None:
-            answers = [[answer] for answer in answers]
-        yield from zip(texts, answers, faults)
-
-
-def translate(
-    folder,  # of a model with its `tokenizer.json`
-    sentences: list,  # of texts
-    **options,  # of `Translator.translate`
-) -> list:  # of texts, in the same order
-    "Translate sentences with a saved model."
-    return Translator.load(folder).translate(sentences, **options)
+TRANSLATION = Experiment(
+    name='translation',
+    config_class=TranslationConfig,
+    run=run_translation,
+    format_example=format_example,
+    plot=plot,
+)

@@ -26,7 +26,7 @@ if __name__ == "__main__":
     for seed in map(int, options.seeds.split(",")):
         runs.append(
             run_captioning(
-                CaptioningConfig(seed=seed), options.device, progress=False
+                CaptioningConfig(seed=seed), device=options.device, progress=False
             ).metrics
         )
         print(
@@ -39,7 +39,9 @@ if __name__ == "__main__":
     print("written to", results.save(runs=runs, validation=validation))
     for name, changes in TRIALS.items():
         trial = run_captioning(
-            CaptioningConfig(validation=True, **changes), options.device, progress=False
+            CaptioningConfig(validation=True, **changes),
+            device=options.device,
+            progress=False,
         )
         validation[name] = trial.metrics["exact_match"]
         print("validation,", name, validation[name], flush=True)

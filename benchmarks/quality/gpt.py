@@ -33,7 +33,9 @@ def samples(
     return list(
         zip(
             prompts,
-            generate_text(run.model.cpu().eval(), run.tokenizer, prompts, length, draw),
+            generate_text(
+                run.model.cpu().eval(), run.tokenizer, prompts, length, decode=draw
+            ),
         )
     )
 
@@ -66,7 +68,7 @@ if __name__ == "__main__":
         )
         run = run_language_model(
             config,
-            options.device,
+            device=options.device,
             progress=False,
             eval_every=0 if first else config.steps // 10,
         )

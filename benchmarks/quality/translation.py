@@ -21,12 +21,11 @@ from support.machine import ROOT, Results, arguments
 from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.experiments.runs import run_and_save
 from annotated_transformer.experiments.translation import (
+    TRANSLATION,
     TranslationConfig,
-    Translator,
-    plot,
-    run_translation,
 )
 from annotated_transformer.metrics import score_every_way, score_groups, score_translations
+from annotated_transformer.translation import Translator
 
 
 def words(text: str) -> list[str]:
@@ -167,10 +166,9 @@ if __name__ == "__main__":
         )
         folder = ROOT / "runs" / "benchmarks" / f"{name}_{seed}"
         result = run_and_save(
-            run_translation,
+            TRANSLATION,
             config,
             folder,
-            plot,
             resume=True,
             overwrite=True,
             device=options.device,

@@ -26,7 +26,8 @@ from support.machine import Results, arguments
 from annotated_transformer.data import batch_by_tokens, padding_fraction
 from annotated_transformer.datasets.corpora import open_parallel_text
 from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
-from annotated_transformer.experiments.translation import Translator
+from annotated_transformer.translation import Translator
+from annotated_transformer.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
 from annotated_transformer.metrics import score_translations
 

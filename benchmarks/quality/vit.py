@@ -92,12 +92,14 @@ if __name__ == "__main__":
     for seed in seeds:
         config = ImageClassificationConfig(seed=seed)
         runs.append(
-            run_image_classification(config, options.device, progress=False).metrics
+            run_image_classification(config, device=options.device, progress=False).metrics
         )
         cnn.append(run_cnn(config, options.device))
         small_patches.append(
             run_image_classification(
-                config.replace(model="tiny, patches of 2"), options.device, progress=False
+                config.replace(model="tiny, patches of 2"),
+                device=options.device,
+                progress=False,
             ).metrics
         )
         for name, last in (
@@ -118,7 +120,7 @@ if __name__ == "__main__":
         trials = [
             run_image_classification(
                 ImageClassificationConfig(validation=True, seed=seed, **changes),
-                options.device,
+                device=options.device,
                 progress=False,
             )
             for seed in seeds

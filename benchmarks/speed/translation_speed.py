@@ -29,11 +29,11 @@ from annotated_transformer.config import SpecialTokens
 from annotated_transformer.data import batch_pairs
 from annotated_transformer.experiments.translation import (
     TranslationConfig,
-    Translator,
     encode_parts,
     epochs,
     open_text,
 )
+from annotated_transformer.translation import Translator
 from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.training import train
 from annotated_transformer.transformer import Transformer

@@ -101,7 +101,9 @@ def copy_run(
     from annotated_transformer.experiments.copy_task import run_copy_task
 
     config = configuration(preset, recipe, **changes)
-    done = run_copy_task(config, context.device, progress=False, eval_every=eval_every)
+    done = run_copy_task(
+        config, device=context.device, progress=False, eval_every=eval_every
+    )
     return dict(recipe=recipe, metrics=done.metrics, history=done.history.rows)
 
 
@@ -246,7 +248,7 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
 
     done = run_language_model(
         LanguageModelConfig.preset(preset, **changes),
-        context.device,
+        device=context.device,
         progress=False,
         eval_every=max(1, changes["steps"] // 5),
     )
@@ -293,7 +295,9 @@ def bert_run(context: Context, preset: str, **changes) -> dict:
     )
 
     done = run_topic_classification(
-        TopicClassificationConfig.preset(preset, **changes), context.device, progress=False
+        TopicClassificationConfig.preset(preset, **changes),
+        device=context.device,
+        progress=False,
     )
     return dict(metrics=done.metrics, history=done.history.rows)
 
@@ -305,7 +309,7 @@ def captioning_run(context: Context, preset: str, **changes) -> dict:
     )
 
     done = run_captioning(
-        CaptioningConfig.preset(preset, **changes), context.device, progress=False
+        CaptioningConfig.preset(preset, **changes), device=context.device, progress=False
     )
     return dict(metrics=done.metrics, history=done.history.rows)
 
@@ -333,7 +337,7 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
             Image.fromarray((255 - picture * 15.9375).astype("uint8")).save(path)
         done = run_image_classification(
             ImageClassificationConfig.preset(preset, data=folder, **changes),
-            context.device,
+            device=context.device,
             progress=False,
         )
     metrics = done.metrics | dict(
@@ -369,7 +373,9 @@ def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) 
                 encoding="utf-8",
             )
         done = run_translation(
-            TranslationConfig.preset(preset, **changes), context.device, progress=False
+            TranslationConfig.preset(preset, **changes),
+            device=context.device,
+            progress=False,
         )
     metrics = done.metrics | dict(
         config=done.metrics["config"]
