@@ -11,7 +11,7 @@ size that a CPU trains in 81 minutes. A recipe is a way to train the same task: 
 from machine import Results, arguments
 
 from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
-from annotated_transformer.transformer import TransformerConfig
+from annotated_transformer.transformer_config import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
 for size in ("one-layer", "tiny", "half", "base"):

@@ -28,7 +28,8 @@ from annotated_transformer.speed.decoding_speed import (
 )
 from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 ENDLESS = SpecialTokens(eos_id=None)
 SOURCE_LENGTH, SEED = 32, 0
@@ -37,7 +38,7 @@ SOURCE_LENGTH, SEED = 32, 0
 def ours(model, src, length: int, beam: int):
     "The best answers, cached."
     if beam == 1:
-        return greedy_decode(model, src, length, ENDLESS)
+        return greedy_decode(model, src, length, special=ENDLESS)
     return beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
 
 
@@ -86,7 +87,7 @@ def check(models: dict, src, length: int):
         )
         if found.ids.tolist() != expected[:, 1:].tolist():
             raise SystemExit(f"beam {beam}: the two sides write different tokens")
-    plain = greedy_decode(UncachedDecoder(models["uncached"]), src, length, ENDLESS)
+    plain = greedy_decode(UncachedDecoder(models["uncached"]), src, length, special=ENDLESS)
     if plain.ids.tolist() != ours(models["ours"], src, length, 1).ids.tolist():
         raise SystemExit("cached and uncached write different tokens")
 

@@ -76,7 +76,8 @@ def train_until_told(context, seconds):
     from annotated_transformer.data import batch_pairs
     from annotated_transformer.datasets.synthetic import synthetic_pairs
     from annotated_transformer.training import TrainConfig, train
-    from annotated_transformer.transformer import Transformer, TransformerConfig
+    from annotated_transformer.transformer import Transformer
+    from annotated_transformer.transformer_config import TransformerConfig
 
     model = Transformer(TransformerConfig.preset("tiny", vocab_size=13))
     train(

@@ -14,7 +14,8 @@ from annotated_transformer.decoding import greedy_decode  # noqa: E402
 from annotated_transformer.interop.huggingface import to_huggingface  # noqa: E402
 from annotated_transformer.search import beam_search  # noqa: E402
 from annotated_transformer.training import TrainConfig, train  # noqa: E402
-from annotated_transformer.transformer import Transformer, TransformerConfig  # noqa: E402
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["post", "pre"])
