@@ -10,7 +10,8 @@ from functools import partial
 
 from torch import Tensor
 
-from .config import argument_error, import_extra
+from .config import argument_error
+from .utils.extras import import_extra
 
 # %% auto #0
 __all__ = ['BLEU_TOKENIZERS', 'accuracy', 'exact_match', 'exact_match_by_length', 'wilson_interval', 'moses_words',

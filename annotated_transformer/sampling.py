@@ -88,4 +88,4 @@ def sample(
     **options,  # of `sampler`
 ) -> Hypotheses:  # its scores are the model's own, before temperature and filters
     "Draw one token after another from the model's distribution."
-    return generate(model, src, sampler(**options), max_len, special)
+    return generate(model, src, sampler(**options), max_len, special=special)

@@ -21,9 +21,9 @@ from annotated_transformer.config import (
     check_numbers,
     check_probabilities,
     check_sizes,
-    import_extra,
     printable,
 )
+from ..utils.extras import import_extra
 from ..data import LabelledBatch
 
 # %% auto #0

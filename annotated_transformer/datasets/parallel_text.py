@@ -25,8 +25,8 @@ from annotated_transformer.config import (
     check_probabilities,
     check_seed,
     check_sizes,
-    import_extra,
 )
+from ..utils.extras import import_extra
 from ..utils.atomic_folders import fetch_file, sha256
 
 # %% auto #0

@@ -59,7 +59,8 @@ from annotated_transformer.distributed import (
 )
 from ..search import beam_search, check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
-from ..transformer import Transformer, TransformerConfig
+from ..transformer import Transformer
+from ..transformer_config import TransformerConfig
 
 # %% auto #0
 __all__ = ['freeze_segmentation', 'epochs', 'Translator', 'TranslationConfig', 'open_text', 'encode_parts', 'keep_corpus',

@@ -15,7 +15,7 @@ from ..config import Config, argument_error
 from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
-from ..transformer import TransformerConfig
+from ..transformer_config import TransformerConfig
 
 # %% auto #0
 __all__ = ['TRANSPOSED', 'MASKED_BIAS', 'WeightMap', 'map_linear', 'map_norm', 'import_weights', 'is_tied_to', 'other_shapes',

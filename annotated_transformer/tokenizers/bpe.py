@@ -16,12 +16,12 @@ from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
     check_flags,
-    check_memory,
     check_probabilities,
     check_sizes,
-    import_extra,
     printable,
 )
+from ..utils.extras import import_extra
+from ..utils.memory import check_memory
 from annotated_transformer.utils.atomic_folders import (
     MANIFEST,
     read_folder,
