@@ -25,8 +25,53 @@ from .positions import POSITIONS, InputEmbedding, PositionalEncoding
 from .transformer_config import StackConfig, TransformerConfig
 
 # %% auto #0
-__all__ = ['EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'build_attention', 'build_feed_forward', 'build_final_norm',
-           'build_positions', 'init_weights', 'build_embeddings', 'EncoderDecoder', 'Transformer']
+__all__ = ['build_attention', 'build_feed_forward', 'build_final_norm', 'build_positions', 'EncoderLayer', 'DecoderLayer',
+           'Encoder', 'Decoder', 'init_weights', 'build_embeddings', 'EncoderDecoder', 'Transformer']
+
+# %% ../nbs/08_transformer.ipynb #build-attention
+def build_attention(
+    config: StackConfig,  # sizes
+    rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+) -> MultiHeadAttention:
+    "One attention of the configured size."
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        d_k=config.d_k,
+        d_v=config.d_v,
+        dropout=config.attention_dropout,
+        bias=config.attention_bias,
+        rotary=rotary,
+    )
+
+
+def build_feed_forward(
+    config: StackConfig,  # sizes
+) -> FeedForward:
+    "One feed-forward network of the configured size."
+    return FeedForward(
+        config.d_model,
+        config.d_ff,
+        dropout=config.hidden_dropout,
+        activation=ACTIVATIONS[config.activation],
+    )
+
+
+def build_final_norm(
+    config: StackConfig,  # kind of norm
+) -> nn.Module:  # B L D -> B L D
+    "What follows the last layer: nothing in post-norm, where it has normalised already."
+    if config.norm == 'post':
+        return nn.Identity()
+    return LayerNorm(config.d_model, config.norm_eps)
+
+
+def build_positions(
+    config,  # with `positions` and `max_len`, besides what a stack has
+) -> PositionalEncoding:
+    "The configured position scheme."
+    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+    return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
 
 # %% ../nbs/08_transformer.ipynb #encoderlayer
 class EncoderLayer(nn.Module):
@@ -209,51 +254,6 @@ class Decoder(nn.Module):
             )
 
         return self.final_norm(x)
-
-# %% ../nbs/08_transformer.ipynb #build-attention
-def build_attention(
-    config: StackConfig,  # sizes
-    rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
-) -> MultiHeadAttention:
-    "One attention of the configured size."
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
-        d_k=config.d_k,
-        d_v=config.d_v,
-        dropout=config.attention_dropout,
-        bias=config.attention_bias,
-        rotary=rotary,
-    )
-
-
-def build_feed_forward(
-    config: StackConfig,  # sizes
-) -> FeedForward:
-    "One feed-forward network of the configured size."
-    return FeedForward(
-        config.d_model,
-        config.d_ff,
-        dropout=config.hidden_dropout,
-        activation=ACTIVATIONS[config.activation],
-    )
-
-
-def build_final_norm(
-    config: StackConfig,  # kind of norm
-) -> nn.Module:  # B L D -> B L D
-    "What follows the last layer: nothing in post-norm, where it has normalised already."
-    if config.norm == 'post':
-        return nn.Identity()
-    return LayerNorm(config.d_model, config.norm_eps)
-
-
-def build_positions(
-    config,  # with `positions` and `max_len`, besides what a stack has
-) -> PositionalEncoding:
-    "The configured position scheme."
-    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-    return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
 
 # %% ../nbs/08_transformer.ipynb #init-weights
 def init_weights(
