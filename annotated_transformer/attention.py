@@ -5,7 +5,7 @@
 # %% ../nbs/02_attention.ipynb #attention-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,9 @@ from .config import argument_error, check_probabilities
 from .dropout import apply_dropout
 
 # %% auto #0
-__all__ = ['Attention', 'ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights',
-           'reference_attention', 'fused_attention', 'GeneralScores', 'AdditiveScores', 'LocationScores',
-           'cosine_scores', 'check_attention_inputs', 'scaled_dot_product_attention']
+__all__ = ['ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights',
+           'reference_attention', 'fused_attention', 'AttentionFunction', 'GeneralScores', 'AdditiveScores',
+           'LocationScores', 'cosine_scores', 'check_attention_inputs', 'check_mask', 'scaled_dot_product_attention']
 
 # %% ../nbs/02_attention.ipynb #scaled-dot-product-scores
 def dot_product_scores(
@@ -44,21 +44,31 @@ def masked_softmax(
     gives zeros."""
     if mask is None:
         return scores.softmax(-1)
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
+
+    # the lowest number instead of minus infinity: a row without keys would be nan
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(-1)
+
+    return weights.masked_fill(~mask, 0.0)
 
 # %% ../nbs/02_attention.ipynb #reference-attention
 def attention_weights(
     query: Tensor,  # *batch Q Dk
     key: Tensor,  # *batch K Dk
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
-    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+    *,
+    is_causal: bool = False,  # query i may attend to keys 0 ... i
 ) -> Tensor:  # *batch Q K
     "Softmax of the scaled scores, before dropout. Source: equation 1."
     scores = scaled_dot_product_scores(query, key)
-    if is_causal:  # one table for all heads
-        ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
-        mask = ones.tril() if mask is None else mask & ones.tril()
+
+    if is_causal:
+        n_queries, n_keys = scores.shape[-2:]
+        earlier = torch.ones(
+            n_queries, n_keys, dtype=torch.bool, device=scores.device
+        ).tril()
+        mask = earlier if mask is None else mask & earlier
+
     return masked_softmax(scores, mask)
 
 
@@ -67,12 +77,13 @@ def reference_attention(
     key: Tensor,  # *batch K Dk
     value: Tensor,  # *batch K Dv
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
     dropout: float = 0.0,  # probability of dropping a weight, now
-    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+    is_causal: bool = False,  # query i may attend to keys 0 ... i
 ) -> Tensor:  # *batch Q Dv
     """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
     rows, dropout."""
-    weights = attention_weights(query, key, mask, is_causal)
+    weights = attention_weights(query, key, mask, is_causal=is_causal)
     return apply_dropout(weights, dropout) @ value
 
 # %% ../nbs/02_attention.ipynb #fused-attention
@@ -81,21 +92,38 @@ def fused_attention(
     key: Tensor,  # *batch K Dk
     value: Tensor,  # *batch K Dv
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
     dropout: float = 0.0,  # probability of dropping a weight, now
     is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor:  # *batch Q Dv
     "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
-    if dropout and query.device.type == 'cpu':  # there they have no dropout
-        return reference_attention(query, key, value, mask, dropout, is_causal)
+    # no fused kernel drops weights on a CPU
+    if dropout and query.device.type == 'cpu':
+        return reference_attention(
+            query, key, value, mask, dropout=dropout, is_causal=is_causal
+        )
+
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
     )
 
 
-Attention = Callable[
-    [Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor
-]  # query, key, value, mask, dropout, is_causal -> output
-ATTENTIONS: dict[str, Attention] = {
+class AttentionFunction(Protocol):
+    "How an implementation of attention is called."
+
+    def __call__(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        dropout: float = 0.0,
+        is_causal: bool = False,
+    ) -> Tensor: ...
+
+
+ATTENTIONS: dict[str, AttentionFunction] = {
     'reference': reference_attention,
     'fused': fused_attention,
 }
@@ -141,10 +169,11 @@ class AdditiveScores(nn.Module):
         query: Tensor,  # *batch Q d_query
         key: Tensor,  # *batch K d_key
     ) -> Tensor:  # *batch Q K
-        pairs = (
-            self.query_proj(query)[..., :, None, :] + self.key_proj(key)[..., None, :, :]
-        )  # *batch Q K d_hidden
-        return self.score(pairs.tanh()).squeeze(-1)
+        queries = self.query_proj(query)[..., :, None, :]  # *batch Q 1 d_hidden
+        keys = self.key_proj(key)[..., None, :, :]  # *batch 1 K d_hidden
+
+        hidden = (queries + keys).tanh()  # *batch Q K d_hidden: one for each pair
+        return self.score(hidden).squeeze(-1)
 
 # %% ../nbs/02_attention.ipynb #location-and-cosine-scores
 class LocationScores(nn.Module):
@@ -165,11 +194,13 @@ class LocationScores(nn.Module):
         query: Tensor,  # *batch Q d_query
         key: Tensor,  # *batch K Dk, only K is used
     ) -> Tensor:  # *batch Q K
-        if key.shape[-2] > self.max_len:
+        n_keys = key.shape[-2]
+        if n_keys > self.max_len:
             raise argument_error(
                 'key', tuple(key.shape), f'at most max_len = {self.max_len} keys'
             )
-        return self.places(query)[..., : key.shape[-2]]
+
+        return self.places(query)[..., :n_keys]
 
 
 def cosine_scores(
@@ -179,7 +210,10 @@ def cosine_scores(
 ) -> Tensor:  # *batch Q K
     """Cosine of the angle between query and key, multiplied by beta. Source: Graves et al.
     2014."""
-    return beta * dot_product_scores(F.normalize(query, dim=-1), F.normalize(key, dim=-1))
+    query = F.normalize(query, dim=-1)
+    key = F.normalize(key, dim=-1)
+
+    return beta * dot_product_scores(query, key)
 
 # %% ../nbs/02_attention.ipynb #check-attention
 def check_attention_inputs(
@@ -187,37 +221,53 @@ def check_attention_inputs(
     key: Tensor,  # *batch K Dk
     value: Tensor,  # *batch K Dv
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
+    *,
     is_causal: bool = False,  # each query up to its own key; no mask
 ):
     "Raise `ValueError` unless the shapes fit together and the mask is boolean."
-    shapes = dict(query=tuple(query.shape), key=tuple(key.shape), value=tuple(value.shape))
-    if len(shapes['query']) < 2:
-        raise argument_error('query', shapes['query'], 'at least two axes, Q Dk')
-    *batch, n_queries, d_k = shapes['query']
-    *batch_of_key, n_keys, d_key = shapes['key']
-    if (batch_of_key, d_key) != (batch, d_k):
-        raise argument_error('key', shapes['key'], f'{(*batch, "K", d_k)} to fit the query')
-    if shapes['value'][:-1] != shapes['key'][:-1]:
+    query_shape = tuple(query.shape)
+    key_shape = tuple(key.shape)
+    value_shape = tuple(value.shape)
+
+    if len(query_shape) < 2:
+        raise argument_error('query', query_shape, 'at least two axes, Q Dk')
+    *batch, n_queries, d_k = query_shape
+
+    # a key for each query to compare itself with, and a value for each key
+    if len(key_shape) < 2 or key_shape[:-2] != tuple(batch) or key_shape[-1] != d_k:
+        raise argument_error('key', key_shape, f'{(*batch, "K", d_k)} to fit the query')
+    n_keys = key_shape[-2]
+    if value_shape[:-1] != key_shape[:-1]:
         raise argument_error(
-            'value', shapes['value'], f'{(*batch, n_keys, "Dv")} to fit the key'
+            'value', value_shape, f'{(*batch, n_keys, "Dv")} to fit the key'
         )
+
     if is_causal and n_queries != n_keys:
         raise argument_error(
-            'key', shapes['key'], f'as many keys as queries, {n_queries}, for is_causal'
+            'key', key_shape, f'as many keys as queries, {n_queries}, for is_causal'
         )
-    if mask is None:
-        return
-    if is_causal:
-        raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+    if mask is not None:
+        if is_causal:
+            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+        check_mask(mask, (*batch, n_queries, n_keys))
+
+
+def check_mask(
+    mask: Tensor,  # bool, True = may attend
+    scores_shape: tuple,  # *batch Q K
+):
+    "Raise `ValueError` unless the mask is boolean and broadcasts to the scores."
     if mask.dtype != torch.bool:
         raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
-    scores = (*batch, n_queries, n_keys)
-    fits = 2 <= mask.ndim <= len(scores) and all(
-        m == 1 or m == s for m, s in zip(mask.shape[::-1], scores[::-1])
-    )
+
+    fits = 2 <= mask.ndim <= len(scores_shape)
+    for mask_size, size in zip(reversed(mask.shape), reversed(scores_shape)):
+        fits = fits and mask_size in (1, size)
     if not fits:
         raise argument_error(
-            'mask', tuple(mask.shape), f'two axes or more that broadcast to {scores}'
+            'mask',
+            tuple(mask.shape),
+            f'two axes or more that broadcast to {scores_shape}',
         )
 
 # %% ../nbs/02_attention.ipynb #scaled-dot-product-attention
@@ -225,13 +275,15 @@ def scaled_dot_product_attention(
     query: Tensor,  # *batch Q Dk
     key: Tensor,  # *batch K Dk
     value: Tensor,  # *batch K Dv
-    mask: Tensor | None = None,  # broadcastable to *batch Q K; True = may attend
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
     dropout: float = 0.0,  # probability of dropping a weight, in [0, 1)
-    attention_fn: Attention = fused_attention,  # implementation, one of `ATTENTIONS`
     is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+    attention_fn: AttentionFunction = fused_attention,  # one of `ATTENTIONS`
 ) -> Tensor:  # *batch Q Dv
     """Scaled dot-product attention with its input checked. Raises `ValueError`. Source:
     equation 1."""
-    check_attention_inputs(query, key, value, mask, is_causal)
+    check_attention_inputs(query, key, value, mask, is_causal=is_causal)
     check_probabilities(dropout=dropout)
-    return attention_fn(query, key, value, mask, dropout, is_causal)
+
+    return attention_fn(query, key, value, mask, dropout=dropout, is_causal=is_causal)

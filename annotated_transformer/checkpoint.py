@@ -19,13 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from annotated_transformer.config import (
-    argument_error,
-    check_memory,
-    check_sizes,
-    import_extra,
-    unwrap_compiled,
-)
+from .config import argument_error, check_sizes, unwrap_compiled
+from .utils.extras import import_extra
+from .utils.memory import check_memory
 from .utils.atomic_folders import read_folder, write_folder
 from .loss import nan_to_inf
 from annotated_transformer.distributed import (

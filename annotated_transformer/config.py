@@ -5,19 +5,17 @@
 # %% ../nbs/90_config.ipynb #configuration-and-clear-refusals-code-2
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
-from importlib import import_module
 
 # %% auto #0
-__all__ = ['MAX_SHOWN_CHARS', 'argument_error', 'check_sizes', 'check_probabilities', 'check_seed', 'check_numbers',
-           'check_flags', 'check_choice', 'check_width', 'available_memory', 'format_bytes', 'check_memory',
-           'model_bytes', 'SpecialTokens', 'check_ids', 'printable', 'import_extra', 'unwrap_compiled', 'Config']
+__all__ = ['MAX_SHOWN_CHARS', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities', 'check_seed',
+           'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens', 'check_ids',
+           'printable', 'unwrap_compiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
-MAX_SHOWN_CHARS = 400  # characters of a refused value that a message shows
+MAX_SHOWN_CHARS = 400  # of a refused value, in a message
 
 
 def argument_error(
@@ -28,50 +26,69 @@ def argument_error(
     "The error for a bad argument, in the one form that the whole library uses."
     try:
         shown = repr(given)
-    except ValueError:
-        shown = 'a number too long to write'  # Python stops at 4,300 digits
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        shown = 'a number too long to write'
+
     if len(shown) > MAX_SHOWN_CHARS:
-        shown = f'{shown[: MAX_SHOWN_CHARS // 2]} ... {shown[-MAX_SHOWN_CHARS // 2 :]}'
+        half = MAX_SHOWN_CHARS // 2
+        shown = f'{shown[:half]} ... {shown[-half:]}'
+
     return ValueError(f'{name}: got {shown}, expected {expected}')
 
 # %% ../nbs/90_config.ipynb #check-sizes
-def check_sizes(**sizes: int):  # name=value pairs, each a whole number >= 1
+def is_whole_number(value) -> bool:
+    "Whether a value is a whole number; True and False are none."
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_sizes(
+    **sizes: int,  # name=value pairs, each a whole number >= 1
+):
     "Refuse any size that is not a whole number of at least 1."
     for name, given in sizes.items():
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        if not is_whole_number(given) or given < 1:
             raise argument_error(name, given, 'a whole number of at least 1')
 
 # %% ../nbs/90_config.ipynb #check-probabilities
-def check_probabilities(**probabilities: float):  # name=value pairs, each in [0, 1)
+def check_probabilities(
+    **probabilities: float,  # name=value pairs, each in [0, 1)
+):
     "Refuse any probability outside [0, 1)."
     for name, given in probabilities.items():
-        if (
-            isinstance(given, bool)
-            or not isinstance(given, (int, float))
-            or not 0 <= given < 1
-        ):
+        is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        if not is_number or not 0 <= given < 1:
             raise argument_error(name, given, 'a probability in [0, 1)')
 
 # %% ../nbs/90_config.ipynb #check-seed
-def check_seed(seed: int):  # in [0, 2**63)
+def check_seed(
+    seed: int,  # in [0, 2**63)
+):
     "Refuse what cannot seed a generator of random numbers."
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+    if not is_whole_number(seed) or not 0 <= seed < 2**63:
         raise argument_error('seed', seed, 'a whole number from 0 to 2**63 - 1')
 
 # %% ../nbs/90_config.ipynb #check-numbers
+def is_number(value) -> bool:  # finite, and not True or False
+    "Whether a value is a finite number."
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) < float('inf')
+
+
 def check_numbers(
     expected: str,  # what would be right, in words
-    right: Callable[[float], bool],  # a finite number -> whether it will do
+    is_right: Callable[[float], bool],  # a finite number -> whether it will do
     **numbers: float,  # name=value pairs
 ):
-    "Refuse what is no finite number, and any number that is not `right`."
+    "Refuse what is no finite number, and any number that is not right."
     for name, given in numbers.items():
-        number = isinstance(given, (int, float)) and not isinstance(given, bool)
-        if not number or not abs(given) < float('inf') or not right(given):
+        if not is_number(given) or not is_right(given):
             raise argument_error(name, given, expected)
 
 
-def check_flags(**flags: bool):  # name=value pairs, each True or False
+def check_flags(
+    **flags: bool,  # name=value pairs, each True or False
+):
     "Refuse any flag that is neither True nor False."
     for name, given in flags.items():
         if not isinstance(given, bool):
@@ -84,12 +101,20 @@ def check_choice(
     choices,  # the valid words, in the order in which to list them
 ):
     "Refuse a word that is not among `choices`, and suggest the nearest one."
-    if any(given == choice for choice in choices):
-        return  # also what has no hash
-    nearest = get_close_matches(given, list(choices), n=1) if isinstance(given, str) else []
-    hint = f'; did you mean {nearest[0]!r}?' if nearest else ''
-    known = ', '.join(map(repr, choices))
-    raise argument_error(name, given, f'one of {known}{hint}' if known else 'nothing')
+    choices = list(choices)
+    if given in choices:
+        return
+
+    hint = ''
+    if isinstance(given, str):
+        nearest = get_close_matches(given, choices, n=1)
+        if nearest:
+            hint = f'; did you mean {nearest[0]!r}?'
+
+    if not choices:
+        raise argument_error(name, given, 'nothing')
+    known = ', '.join(repr(choice) for choice in choices)
+    raise argument_error(name, given, f'one of {known}{hint}')
 
 # %% ../nbs/90_config.ipynb #check-width
 def check_width(
@@ -103,89 +128,6 @@ def check_width(
         raise argument_error(
             name, tuple(tensor.shape), f'a last axis of {width_name} = {width}'
         )
-
-# %% ../nbs/90_config.ipynb #available-memory
-def available_memory(
-    device='cpu',  # torch.device or its name
-) -> int:  # bytes; 2**62 where nothing is known
-    "Memory that tensors on a device can still take."
-    if limit := os.environ.get('ANNOTATED_TRANSFORMER_MEMORY'):
-        if limit.isdecimal():
-            return int(limit)
-        raise argument_error('ANNOTATED_TRANSFORMER_MEMORY', limit, 'a number of bytes')
-    device_type = str(device).partition(':')[0]
-    if device_type == 'cuda':
-        import torch  # only here: this module loads without it
-
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + unused
-    sizes = [2**62]
-    names = getattr(os, 'sysconf_names', ())  # none on Windows
-    if device_type == 'cpu' and 'SC_PHYS_PAGES' in names:
-        sizes.append(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
-        for path, word in {
-            '/proc/meminfo': 'MemAvailable:',
-            '/sys/fs/cgroup/memory.max': '',
-        }.items():
-            try:
-                text = open(path).read()
-            except OSError:
-                continue
-            number = text[text.find(word) + len(word) :].split()[:1]
-            if number and number[0].isdecimal():  # 'max' is no limit
-                sizes.append(int(number[0]) * (1024 if word else 1))
-    return min(sizes)
-
-# %% ../nbs/90_config.ipynb #check-memory
-def format_bytes(
-    n: int,  # bytes
-) -> str:  # with a decimal unit
-    "A number of bytes, rounded."
-    for unit in ('bytes', 'kB', 'MB', 'GB', 'TB', 'PB'):
-        if n < 999.5:
-            return f'{n:.3g} {unit}'
-        n = n / 1000 if n < 10**300 else 10**297
-    return f'{n:.3g} EB'
-
-
-def check_memory(
-    n_bytes: int,  # estimate of what is about to be taken
-    what: str,  # for, in words
-    device='cpu',  # torch.device or its name
-    **sizes: int,  # name=value pairs, the arguments that made it so much
-):
-    "Raise `ValueError` if an estimate exceeds the memory that is available."
-    if n_bytes < 2**28 or n_bytes <= (available := available_memory(device)):
-        return
-    given = [*sizes.values()]
-    raise argument_error(
-        ', '.join(sizes),
-        given[0] if len(given) == 1 else tuple(given),
-        f'less: {what} would take {format_bytes(n_bytes)}, and '
-        f'{format_bytes(available)} of memory are available',
-    )
-
-# %% ../nbs/90_config.ipynb #model-bytes
-def model_bytes(
-    model_class,  # called with a configuration, as `Transformer` is
-    config,  # with `n_layers`, the number of layers of each stack
-) -> int:  # bytes of parameters and buffers, in the default type
-    "Memory that a model would take. Raises `ValueError` for sizes beyond all tensors."
-    import torch  # only here: this module loads without it
-
-    def n_bytes(n_layers):
-        model = model_class(config.replace(n_layers=n_layers))
-        tensors = [*model.parameters(), *model.buffers()]
-        return sum(t.numel() * t.element_size() for t in tensors)
-
-    try:
-        with torch.device('meta'):
-            one, two = n_bytes(1), n_bytes(2)
-    except (RuntimeError, OverflowError, TypeError) as error:  # a number of bytes of 2**63
-        raise argument_error(
-            'configuration', config.to_dict(), 'sizes that a tensor can have'
-        ) from error
-    return one + (config.n_layers - 1) * (two - one)
 
 # %% ../nbs/90_config.ipynb #specialtokens
 @dataclass(frozen=True)
@@ -205,6 +147,18 @@ class SpecialTokens:
         config = getattr(model, 'config', None)
         return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
 
+    def first_token(
+        self,
+        bos_id: int | None = None,  # another one than these tokens name
+    ) -> int:
+        "The id that begins every target. Raises `ValueError` where it is padding, or none."
+        bos_id = self.bos_id if bos_id is None else bos_id
+        if bos_id is None or bos_id == self.pad_id:
+            raise argument_error(
+                'bos_id', bos_id, f'an id other than pad_id = {self.pad_id}'
+            )
+        return bos_id
+
 # %% ../nbs/90_config.ipynb #check-ids
 def check_ids(
     vocab_size: int,  # V
@@ -212,8 +166,7 @@ def check_ids(
 ):
     "Refuse any id that is no row of the embedding."
     for name, given in ids.items():
-        whole = isinstance(given, int) and not isinstance(given, bool)
-        if not whole or not 0 <= given < vocab_size:
+        if not is_whole_number(given) or not 0 <= given < vocab_size:
             raise argument_error(name, given, f'an id from 0 to {vocab_size - 1}')
 
 # %% ../nbs/90_config.ipynb #printable
@@ -222,21 +175,6 @@ def printable(
 ) -> str:  # without line breaks and control codes
     "The text with all characters escaped that are not made to be seen."
     return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-# %% ../nbs/90_config.ipynb #import-extra
-def import_extra(
-    name: str,  # of a module, such as 'tokenizers'
-    what: str,  # what it is for: the beginning of a sentence that it ends
-    extra: str,  # of this package, which brings it
-):  # the module
-    "Import what is not always there. Raises `ImportError` that says how to get it."
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f'{what} {name.partition(".")[0]}, which is missing: in a clone '
-            f'of the book, pip install -e ".[{extra}]"'
-        ) from error
 
 # %% ../nbs/90_config.ipynb #unwrap_compiled
 def unwrap_compiled(

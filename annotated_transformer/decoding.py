@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
-    check_memory,
     check_sizes,
     unwrap_compiled,
 )
+from .utils.memory import check_memory
 from .data import EOS, Batch, check_pairs
 
 # %% auto #0
@@ -36,19 +36,27 @@ class Hypotheses:
     scores: Tensor  # B or B N, what ranked them: `log_probs`, penalised in a beam search
 
     def lists(
-        self, eos_id: int | None = EOS
+        self,
+        eos_id: int | None = EOS,  # what ends a finished row
     ) -> list:  # of lists of ids, nested like `lengths`
         "The ids without padding and without the EOS at the end."
 
-        def unwrap(ids, n):
-            if isinstance(n, list):
-                return [unwrap(*row) for row in zip(ids, n)]
-            return ids[: n - 1] if n and ids[n - 1] == eos_id else ids[:n]
+        def without_end(ids, length):
+            if isinstance(length, list):  # several rows
+                return [without_end(*row) for row in zip(ids, length)]
 
-        return unwrap(self.ids.tolist(), self.lengths.tolist())
+            ids = ids[:length]
+            return ids[:-1] if ids and ids[-1] == eos_id else ids
 
-    def __getitem__(self, rows) -> Hypotheses:  # any index into the rows
-        return Hypotheses(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return without_end(self.ids.tolist(), self.lengths.tolist())
+
+    def __getitem__(
+        self,
+        rows,  # any index into the rows
+    ) -> Hypotheses:
+        return Hypotheses(
+            self.ids[rows], self.lengths[rows], self.log_probs[rows], self.scores[rows]
+        )
 
 # %% ../nbs/20_decoding.ipynb #uncached
 class UncachedDecoder:
@@ -58,39 +66,55 @@ class UncachedDecoder:
         self,
         model,  # with `encode`, `decode`, `logits`; or from ids to logits
     ):
-        self.model, self.config = model, getattr(model, 'config', None)
+        self.model = model
+        self.config = getattr(model, 'config', None)
 
     @property
-    def training(self) -> bool:
-        return getattr(self.model, 'training', False)  # its mode
+    def training(self) -> bool:  # its mode
+        return getattr(self.model, 'training', False)
 
-    # B S -> logits B V, `Prefixes`
-    def prefill(self, src, max_len, beam_size=1, bos_id=None):
-        # a prompt
-        if not hasattr(self.model, 'encode'):
-            cache = Prefixes(src[:, None], None)
-        else:
-            special = SpecialTokens.of(self)
-            bos_id = special.bos_id if bos_id is None else bos_id
-            if bos_id is None or bos_id == special.pad_id:
-                raise argument_error(
-                    'bos_id', bos_id, f'an id other than pad_id = {special.pad_id}'
-                )
-            begin = torch.full((len(src), 1, 1), bos_id, device=src.device)
+    def prefill(
+        self,
+        src: Tensor,  # B S, source ids, or a prompt
+        max_len: int,  # not used: there is no cache to make room in
+        *,
+        beam_size: int = 1,  # not used, likewise
+        bos_id: int | None = None,  # the first token; None: the configuration's
+    ) -> tuple[Tensor, Prefixes]:  # logits B V of the first token
+        "Begin with BOS, or with a prompt where the model encodes no source."
+        if hasattr(self.model, 'encode'):
+            first_token = SpecialTokens.of(self).first_token(bos_id)
+            begin = torch.full((len(src), 1, 1), first_token, device=src.device)
             cache = Prefixes(begin, self.model.encode(src))
+        else:
+            cache = Prefixes(src[:, None], None)
         return self.next_logits(cache)[:, 0], cache
 
-    def decode_step(self, ids, cache):  # B W, one token of each hypothesis -> logits B W V
+    def decode_step(
+        self,
+        ids: Tensor,  # B W, one token of each hypothesis
+        cache: Prefixes,  # changed
+    ) -> Tensor:  # B W V
+        "Logits of what follows some new tokens."
         cache.ids = torch.cat([cache.ids, ids[..., None]], -1)
         return self.next_logits(cache)
 
     def next_logits(self, cache):  # B W V
-        ids, width = cache.ids.flatten(0, 1), cache.ids.shape[1]
+        n_hypotheses = cache.ids.shape[1]
+        ids = cache.ids.flatten(0, 1)  # B*W T
+
         if cache.encoded is None:
-            return self.model(ids)[:, -1].unflatten(0, (-1, width))
-        encoded = [x if x is None else x.repeat_interleave(width, 0) for x in cache.encoded]
-        hidden = self.model.decode(ids, *encoded)[:, -1]
-        return self.model.logits(hidden).unflatten(0, (-1, width))
+            logits = self.model(ids)[:, -1]
+        else:
+            # what was encoded, once for each hypothesis
+            encoded = [
+                None if x is None else x.repeat_interleave(n_hypotheses, 0)
+                for x in cache.encoded
+            ]
+            hidden = self.model.decode(ids, *encoded)[:, -1]
+            logits = self.model.logits(hidden)
+
+        return logits.unflatten(0, (-1, n_hypotheses))
 
 # %% ../nbs/20_decoding.ipynb #prefixes
 @dataclass
@@ -123,42 +147,55 @@ def max_lengths(
     if max_len is not None:
         check_sizes(max_len=max_len)
         check_memory(8 * len(src) * max_len, 'the ids', src.device, max_len=max_len)
+
     # pictures, of which none is padding
     if max_len is not None and src.ndim > 2 and len(src):
         return torch.full((len(src),), max_len, device=src.device)
+
     if src.ndim != 2 or 0 in src.shape:
         raise argument_error('src', tuple(src.shape), 'B S, both at least 1')
-    unpadded = special.pad_id in (None, special.eos_id)  # no padding, or it also ends texts
-    lengths = (torch.ones_like(src) if unpadded else src != special.pad_id).sum(1)
+
+    # there may be no padding, or the id of padding may also end texts
+    if special.pad_id is None or special.pad_id == special.eos_id:
+        is_token = torch.ones_like(src)
+    else:
+        is_token = src != special.pad_id
+    lengths = is_token.sum(1)
     if not lengths.all():
         raise argument_error('src', 'a row of padding', 'at least one token in each row')
+
     return lengths + 50 if max_len is None else torch.full_like(lengths, max_len)
 
 
 def next_log_probs(
     logits: Tensor,  # B V or B W V
     special: SpecialTokens,  # PAD and BOS are ruled out
+    *,
     position: int = 0,  # of the next token in the answer, for the error
     finished: Tensor | None = None,  # B or B W, rows that no longer matter
 ) -> Tensor:  # like the logits, nats; -inf for what may not be generated
     """Log-probabilities of the next token. Raises `ValueError` for logits that are not
     numbers."""
     log_probs = logits.float().log_softmax(-1)
-    bad = log_probs[..., 0].isnan()  # one that is no number spoils all of its row
-    if bad.any():
+
+    # a logit that is no number spoils all of its row; in a finished row nobody minds
+    is_bad = log_probs[..., 0].isnan()
+    if is_bad.any():
         if finished is not None:
-            bad = bad & ~finished
-        log_probs = log_probs.nan_to_num(0.0, neginf=-math.inf)
-        if bad.any():
-            row = bad.nonzero()[0, 0].item()
+            is_bad = is_bad & ~finished
+        if is_bad.any():
+            row = is_bad.nonzero()[0, 0].item()
             raise argument_error(
                 'logits',
                 'nan or infinity',
                 f'numbers, for the token at position {position} of row {row}',
             )
-    # an id can have two purposes
-    banned = {special.pad_id, special.bos_id} - {special.eos_id, None}
-    log_probs[..., list(banned)] = -math.inf
+        log_probs = log_probs.nan_to_num(0.0, neginf=-math.inf)
+
+    # one id can have two purposes: what ends a text may be generated
+    for banned in (special.pad_id, special.bos_id):
+        if banned is not None and banned != special.eos_id:
+            log_probs[..., banned] = -math.inf
     return log_probs
 
 # %% ../nbs/20_decoding.ipynb #generate
@@ -167,27 +204,43 @@ def generate(
     model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
     src: Tensor,  # B S, or B *, sources of another kind
     select_token: Callable[[Tensor], Tensor],  # log-probabilities B V -> tokens B
-    max_len: int | None,  # see `max_lengths`
-    special: SpecialTokens | None,  # None: those of the model
+    max_len: int | None = None,  # see `max_lengths`
+    *,
+    special: SpecialTokens | None = None,  # None: those of the model
 ) -> Hypotheses:
     "One token after another, each chosen by `select_token`, until every row has ended."
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
-    limits, pad_id = max_lengths(src, max_len, special), fill_id(special)
-    ids = limits.new_full((len(src), int(limits.max())), pad_id)
-    lengths, scores = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.float)
-    finished = lengths > 0
-    logits, cache = model.prefill(src, ids.shape[1], bos_id=special.bos_id)
-    for t in range(ids.shape[1]):
-        log_probs = next_log_probs(logits, special, t, finished)
-        token = select_token(log_probs)
-        scores += gather_beams(log_probs, token[:, None])[:, 0].masked_fill(finished, 0.0)
-        ids[:, t] = token = token.masked_fill(finished, pad_id)
+    limits = max_lengths(src, max_len, special)  # B
+    longest = int(limits.max())
+    pad_id = fill_id(special)
+
+    # what is to be written
+    ids = limits.new_full((len(src), longest), pad_id)
+    lengths = torch.zeros_like(limits)
+    scores = torch.zeros_like(limits, dtype=torch.float)
+    finished = torch.zeros_like(limits, dtype=torch.bool)
+
+    logits, cache = model.prefill(src, longest, bos_id=special.bos_id)
+    for t in range(longest):
+        # choose a token for each row
+        log_probs = next_log_probs(logits, special, position=t, finished=finished)  # B V
+        token = select_token(log_probs)  # B
+        token_scores = gather_beams(log_probs, token[:, None])[:, 0]
+
+        # write it, where the row has not ended
+        token = token.masked_fill(finished, pad_id)
+        ids[:, t] = token
+        scores += token_scores.masked_fill(finished, 0.0)
         lengths = lengths + ~finished
+
+        # which rows end here
         finished = finished | (token == special.eos_id) | (lengths == limits)
         if finished.all():
             break
+
         logits = model.decode_step(token[:, None], cache)[:, 0]
+
     return Hypotheses(ids[:, : lengths.max()], lengths, scores, scores)
 
 
@@ -201,9 +254,15 @@ def check_eval_mode(
         )
 
 
-def fill_id(special: SpecialTokens) -> int:  # PAD, or what can stand for it
+def fill_id(
+    special: SpecialTokens,
+) -> int:  # PAD, or what can stand for it
     "The id that fills up finished rows."
-    return next(id for id in (special.pad_id, special.eos_id, 0) if id is not None)
+    if special.pad_id is not None:
+        return special.pad_id
+    if special.eos_id is not None:
+        return special.eos_id
+    return 0
 
 # %% ../nbs/20_decoding.ipynb #argmax-token
 def argmax_token(
@@ -217,47 +276,60 @@ def greedy_decode(
     model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
+    *,
     special: SpecialTokens | None = None,  # None: those of the model's configuration
 ) -> Hypotheses:
     "The most probable token, again and again. Source: section 3; the limit is from 6.1."
-    return generate(model, src, argmax_token, max_len, special)
+    return generate(model, src, argmax_token, max_len, special=special)
 
 # %% ../nbs/20_decoding.ipynb #generate-ids
 def group_by_length(
-    lengths: list,  # of sources, tokens
+    lengths: list[int],  # of sources, tokens
+    *,
     max_len: int | None,  # see `generate_ids`
     batch_size: int,  # sources in a group, at the most
-) -> Iterator[list]:  # of indices, the shortest sources first
+) -> Iterator[list[int]]:  # of indices, the shortest sources first
     "Sources of similar length; fewer in a group where an answer may have over 100 tokens."
     check_sizes(batch_size=batch_size)
+    most_tokens = 100 * batch_size  # in the cache
+
     group = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        n_tokens = (len(group) + 1) * (max_len or lengths[i] + 51)  # in the cache
-        if group and (n_tokens > 100 * batch_size or len(group) == batch_size):
+        longest_answer = max_len or lengths[i] + 51
+        n_tokens = (len(group) + 1) * longest_answer
+        if group and (n_tokens > most_tokens or len(group) == batch_size):
             yield group
             group = []
         group.append(i)
+
     if group:
         yield group
 
 
 def generate_ids(
     model: nn.Module,  # an encoder-decoder, in evaluation mode
-    sources: list,  # of lists of ids, without special tokens
-    max_len: int
-    | None = None,  # tokens at the most, with EOS; None: each source's length + 51
+    sources: list[list[int]],  # ids without special tokens
+    max_len: int | None = None,  # tokens at the most, with EOS; None: source's length + 51
+    *,
     batch_size: int = 500,  # sources decoded together, at the most
-    decode: Callable = greedy_decode,  # or another, with its options, by `partial`
-) -> list:  # of lists of ids, one per source, without special tokens
+    decode: Callable[..., Hypotheses] = greedy_decode,  # or another, by `partial`
+) -> list[list[int]]:  # one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
     check_eval_mode(model)
     special = SpecialTokens.of(model)
     if not len(sources):
         raise argument_error('sources', sources, 'at least one list of ids')
+
+    # look at all of them before any work is done
     pairs = [(source, []) for source in sources]
-    check_pairs(pairs, special)  # all of them, before any work is done
-    device, answers = next(model.parameters()).device, {}
-    for group in group_by_length([*map(len, sources)], max_len, batch_size):
-        src = Batch.from_pairs([pairs[i] for i in group], special).src.to(device)
-        answers.update(zip(group, decode(model, src, max_len).lists(special.eos_id)))
+    check_pairs(pairs, special)
+
+    device = next(model.parameters()).device
+    lengths = [len(source) for source in sources]
+    answers = {}
+    for group in group_by_length(lengths, max_len=max_len, batch_size=batch_size):
+        batch = Batch.from_pairs([pairs[i] for i in group], special)
+        found = decode(model, batch.src.to(device), max_len)
+        answers.update(zip(group, found.lists(special.eos_id)))
+
     return [answers[i] for i in range(len(sources))]

@@ -16,7 +16,7 @@ from .config import check_probabilities, check_sizes, check_width
 from .dropout import Dropout
 
 # %% auto #0
-__all__ = ['NORM_ORDERS', 'ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 'LayerNorm', 'PostNorm', 'PreNorm']
+__all__ = ['ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 'LayerNorm']
 
 # %% ../nbs/05_layers.ipynb #feedforward
 class FeedForward(nn.Module):
@@ -33,15 +33,19 @@ class FeedForward(nn.Module):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
         check_probabilities(dropout=dropout)
-        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-        self.dropout, self.activation = Dropout(dropout), activation
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.activation = activation
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
         check_width('x', x, self.linear1.in_features)
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+        hidden = self.activation(self.linear1(x))  # *batch F
+        return self.linear2(self.dropout(hidden))
 
 # %% ../nbs/05_layers.ipynb #reference-layer-norm
 def reference_layer_norm(
@@ -67,10 +71,8 @@ class LayerNorm(nn.Module):
         super().__init__()
         check_sizes(d_model=d_model)
         self.eps = eps
-        self.weight, self.bias = (
-            nn.Parameter(torch.ones(d_model)),
-            nn.Parameter(torch.zeros(d_model)),
-        )
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(
         self,
@@ -78,56 +80,6 @@ class LayerNorm(nn.Module):
     ) -> Tensor:  # *batch D
         check_width('x', x, len(self.weight))
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-
-# %% ../nbs/05_layers.ipynb #postnorm
-class PostNorm(nn.Module):
-    "Add, then normalise. Source: section 3.1, and 5.4 for the dropout."
-
-    final_norm = nn.Identity  # the last layer has normalised already
-
-    def __init__(
-        self,
-        d_model: int,  # D
-        dropout: float = 0.0,  # probability, on the sub-layer's output
-        eps: float = 1e-5,  # added to the variance
-    ):
-        super().__init__()
-        check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
-
-    def forward(
-        self,
-        x: Tensor,  # B L D
-        sublayer: Callable[[Tensor], Tensor],  # B L D -> B L D
-    ) -> Tensor:  # B L D
-        return self.norm(x + self.dropout(sublayer(x)))
-
-# %% ../nbs/05_layers.ipynb #prenorm
-class PreNorm(nn.Module):
-    """Normalise, then add. Source: Xiong et al. 2020. Differs: the paper normalises after
-    adding."""
-
-    final_norm = LayerNorm  # nothing else bounds the sum
-
-    def __init__(
-        self,
-        d_model: int,  # D
-        dropout: float = 0.0,  # probability, on the sub-layer's output
-        eps: float = 1e-5,  # added to the variance
-    ):
-        super().__init__()
-        check_probabilities(dropout=dropout)
-        self.norm, self.dropout = LayerNorm(d_model, eps), Dropout(dropout)
-
-    def forward(
-        self,
-        x: Tensor,  # B L D
-        sublayer: Callable[[Tensor], Tensor],  # B L D -> B L D
-    ) -> Tensor:  # B L D
-        return x + self.dropout(sublayer(self.norm(x)))
-
-
-NORM_ORDERS = {'post': PostNorm, 'pre': PreNorm}
 
 # %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -5,33 +5,27 @@
 # %% ../nbs/04_multi_head_attention.ipynb #multi-head-attention-code-2
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from annotated_transformer.attention import (
-    Attention,
+    AttentionFunction,
     attention_weights,
     check_attention_inputs,
     fused_attention,
-    scaled_dot_product_attention,
 )
 from annotated_transformer.config import (
     argument_error,
-    check_memory,
     check_probabilities,
     check_sizes,
     check_width,
-    unwrap_compiled,
 )
 from .dropout import apply_dropout
+from .kv_cache import KVCache
 
 # %% auto #0
-__all__ = ['RECORDINGS', 'split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'attend', 'active_recorders',
-           'MultiHeadAttention', 'KVCache', 'cache_capacity', 'record_attention']
+__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'MultiHeadAttention']
 
 # %% ../nbs/04_multi_head_attention.ipynb #split-heads
 def split_heads(
@@ -52,19 +46,26 @@ def merge_heads(
 def head_sizes(
     d_model: int,  # D
     n_heads: int,  # H
-    d_k: int | None,  # width of a query or key; None means D/H
-    d_v: int | None,  # width of a value; None means D/H
+    d_k: int | None = None,  # width of a query or key; None means D/H
+    d_v: int | None = None,  # width of a value; None means D/H
 ) -> tuple[int, int]:  # d_k and d_v
     """The widths of one head. Raises `ValueError` where the heads cannot share the width
     evenly."""
     check_sizes(d_model=d_model, n_heads=n_heads)
-    if (d_k is None or d_v is None) and d_model % n_heads:
+
+    width_is_shared = d_k is None or d_v is None
+    if width_is_shared and d_model % n_heads:
         raise argument_error(
             'n_heads',
             n_heads,
             f'a divisor of d_model = {d_model}, or both d_k and d_v given',
         )
-    d_k, d_v = (d_model // n_heads if d is None else d for d in (d_k, d_v))
+
+    if d_k is None:
+        d_k = d_model // n_heads
+    if d_v is None:
+        d_v = d_model // n_heads
+
     check_sizes(d_k=d_k, d_v=d_v)
     return d_k, d_v
 
@@ -75,80 +76,66 @@ class QKVProjection(nn.Linear):
     def __init__(
         self,
         d_model: int,  # D, width of the inputs
-        n_heads: int,  # H
+        n_heads: int,  # H, of queries
+        *,
+        n_kv_heads: int | None = None,  # of keys and values; None means H
         d_k: int | None = None,  # width of a query or key; None means D/H
         d_v: int | None = None,  # width of a value; None means D/H
         bias: bool = False,  # a bias for each; the paper's equation has none
     ):
         d_k, d_v = head_sizes(d_model, n_heads, d_k, d_v)
-        super().__init__(d_model, n_heads * (2 * d_k + d_v), bias=bias)
-        self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
-        self.n_kv_heads = n_heads  # of keys and values, which a cache keeps
-        self.sizes = [n_heads * d_k, n_heads * d_k, n_heads * d_v]
-        self.heads = n_heads, n_heads, n_heads  # of queries, keys and values
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+
+        # rows of the matrix that make queries, keys and values
+        row_counts = [n_heads * d_k, n_kv_heads * d_k, n_kv_heads * d_v]
+        super().__init__(d_model, sum(row_counts), bias=bias)
+
+        self.n_heads = n_heads
+        self.n_kv_heads = n_kv_heads
+        self.d_k = d_k
+        self.d_v = d_v
+        self.row_counts = row_counts
 
     def forward(
         self,
         x: Tensor,  # B Q D
         memory: Tensor | tuple | None = None,  # B K D, or keys and values; None: x itself
-    ) -> tuple:  # B H Q Dk, B H K Dk, B H K Dv
+    ) -> tuple[Tensor, Tensor, Tensor]:  # B H Q Dk, B H K Dk, B H K Dv
         check_width('x', x, self.in_features)
+
+        # self-attention: one product makes all three
         if memory is None:
-            return self.project(x, 0, 3)
-        (query,) = self.project(x, 0, 1)
+            query, key, value = super().forward(x).split(self.row_counts, dim=-1)
+            return (
+                split_heads(query, self.n_heads),
+                split_heads(key, self.n_kv_heads),
+                split_heads(value, self.n_kv_heads),
+            )
+
+        # cross-attention: queries from x, keys and values from the memory
+        n_query_rows = self.row_counts[0]
+        query = split_heads(self.project_rows(x, slice(0, n_query_rows)), self.n_heads)
+
         if isinstance(memory, tuple):
-            return query.contiguous(), *memory
+            key, value = memory  # projected already
+            return query.contiguous(), key, value
         return query, *self.key_value(memory)
 
-    def key_value(self, memory):  # B K D -> B H K Dk, B H K Dv
+    def key_value(
+        self,
+        memory: Tensor,  # B K D
+    ) -> tuple[Tensor, Tensor]:  # B H K Dk, B H K Dv
+        "Keys and values alone, as cross-attention needs them from the memory."
         check_width('memory', memory, self.in_features)
-        return self.project(memory, 1, 3)
 
-    def project(self, x, first, last):  # by the matrices from `first` up to `last`
-        rows = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
-        parts = self.project_rows(x, rows).split(self.sizes[first:last], dim=-1)
-        return tuple(map(split_heads, parts, self.heads[first:last]))
+        n_query_rows, n_key_rows, n_value_rows = self.row_counts
+        projected = self.project_rows(memory, slice(n_query_rows, None))
+        key, value = projected.split([n_key_rows, n_value_rows], dim=-1)
+        return split_heads(key, self.n_kv_heads), split_heads(value, self.n_kv_heads)
 
     def project_rows(self, x, rows):  # x times some rows of the packed matrix
         bias = None if self.bias is None else self.bias[rows]
         return F.linear(x, self.weight[rows], bias)
-
-# %% ../nbs/04_multi_head_attention.ipynb #attend
-def attend(
-    query: Tensor,  # *batch Q Dk
-    key: Tensor,  # *batch K Dk
-    value: Tensor,  # *batch K Dv
-    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
-    dropout: float = 0.0,  # probability of dropping a weight, now
-    attention_fn: Attention = fused_attention,  # implementation if no weights are needed
-    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
-    need_weights: bool = False,  # return the weights as well
-) -> tuple[Tensor, Tensor | None]:  # *batch Q Dv, and *batch Q K on request
-    "Attention and, on request, its weights as they are before dropout."
-    if not need_weights:
-        out = scaled_dot_product_attention(
-            query, key, value, mask, dropout, attention_fn, is_causal
-        )
-        return out, None
-    check_attention_inputs(query, key, value, mask, is_causal)
-    weights = attention_weights(query, key, mask, is_causal)
-    return apply_dropout(weights, dropout) @ value, weights
-
-# %% ../nbs/04_multi_head_attention.ipynb #records-of
-RECORDINGS = ContextVar('RECORDINGS', default=())  # of this thread: (names, records) each
-
-
-def active_recorders(
-    module: nn.Module,  # an attention
-) -> list:  # of lists that its weights are appended to
-    "Where the weights of an attention are collected in this thread."
-    if torch.compiler.is_compiling():
-        return []  # a compiled step has none
-    return [
-        records.setdefault(names[module], [])
-        for names, records in RECORDINGS.get()
-        if module in names
-    ]
 
 # %% ../nbs/04_multi_head_attention.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
@@ -159,128 +146,55 @@ class MultiHeadAttention(nn.Module):
         self,
         d_model: int,  # D, width of inputs and output
         n_heads: int,  # H
+        *,
         d_k: int | None = None,  # width of a query or key; None means D/H
         d_v: int | None = None,  # width of a value; None means D/H
         dropout: float = 0.0,  # probability of dropping a weight in training
         bias: bool = False,  # biases on the four projections
-        attention_fn: Attention = fused_attention,  # one of `ATTENTIONS`
+        attention_fn: AttentionFunction = fused_attention,  # one of `ATTENTIONS`
         rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
     ):
         super().__init__()
         check_probabilities(dropout=dropout)
-        self.dropout, self.attention_fn, self.rotary = dropout, attention_fn, rotary
-        self.qkv_proj = QKVProjection(d_model, n_heads, d_k, d_v, bias)
+        self.dropout = dropout
+        self.attention_fn = attention_fn
+        self.rotary = rotary
+
+        self.qkv_proj = QKVProjection(d_model, n_heads, d_k=d_k, d_v=d_v, bias=bias)
         self.out_proj = nn.Linear(n_heads * self.qkv_proj.d_v, d_model, bias=bias)
 
     def forward(
         self,
         x: Tensor,  # B Q D
         memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
         positions: Tensor | None = None,  # Q, of x, for `rotary`; None: 0 ... Q-1
         cache: KVCache | None = None,  # of earlier tokens; x is appended to it
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
         need_weights: bool = False,  # return the weights as well
     ) -> Tensor | tuple[Tensor, Tensor]:  # B Q D, and B H Q K on request
+        # queries of x; keys and values of the memory, or of x itself
         query, key, value = self.qkv_proj(x, memory)  # B H Q Dk, B H K Dk, B H K Dv
-        if self.rotary:
+        if self.rotary is not None:
             query, key = self.rotary.rotate(query, key, positions)
-        if cache:
-            query, (key, value) = query.contiguous(), cache.update(key, value)
+
+        # put earlier tokens before the new ones
+        if cache is not None:
+            query = query.contiguous()  # kernels read the few queries of a step faster so
+            key, value = cache.update(key, value)
+
+        # attend: by the fused kernel, or by the formula if somebody asks for the weights
+        check_attention_inputs(query, key, value, mask, is_causal=is_causal)
         dropout = self.dropout if self.training else 0.0
-        records = active_recorders(self)  # none, except inside `record_attention`
-        out, w = attend(
-            query,
-            key,
-            value,
-            mask,
-            dropout,
-            self.attention_fn,
-            is_causal,
-            need_weights or bool(records),
-        )
-        for record in records:
-            record.append(w.detach())
-        out = self.out_proj(merge_heads(out))  # B Q D
-        return (out, w) if need_weights else out
-
-# %% ../nbs/04_multi_head_attention.ipynb #kvcache
-class KVCache:
-    "Keys and values of earlier tokens, in memory that is allocated once."
-
-    def __init__(
-        self,
-        batch: int,  # B
-        n_heads: int,  # H
-        capacity: int,  # tokens at the most
-        d_k: int,  # width of a key
-        d_v: int,  # width of a value
-        static: bool = False,  # return the whole buffers: one shape for all steps
-        **options,  # `dtype` and `device` of the buffers
-    ):
-        self.key = torch.zeros(batch, n_heads, capacity, d_k, **options)
-        self.value = torch.zeros(batch, n_heads, capacity, d_v, **options)
-        self.capacity, self.static = capacity, static
-        self.length = torch.tensor(0, device=self.key.device) if static else 0
-
-    def update(
-        self,
-        key: Tensor,  # B H n Dk, of n new tokens
-        value: Tensor,  # B H n Dv
-    ) -> tuple[Tensor, Tensor]:  # B H K Dk and B H K Dv, of all tokens
-        "Append keys and values. Raises `ValueError` if they do not fit."
-        n_new = key.shape[2]
-        if self.static:
-            new = self.length + torch.arange(n_new, device=key.device)
-        elif self.length + n_new > self.capacity:
-            raise argument_error(
-                'cache', self.length + n_new, f'at most {self.capacity} tokens'
-            )
+        if need_weights:
+            weights = attention_weights(query, key, mask, is_causal=is_causal)
+            out = apply_dropout(weights, dropout) @ value
         else:
-            new = slice(self.length, self.length + n_new)
-        self.key[:, :, new], self.value[:, :, new] = key, value
-        self.length += n_new
-        if self.static:
-            return self.key, self.value
-        return self.key[:, :, : self.length], self.value[:, :, : self.length]
+            out = self.attention_fn(
+                query, key, value, mask, dropout=dropout, is_causal=is_causal
+            )
 
-# %% ../nbs/04_multi_head_attention.ipynb #cache-capacity
-def cache_capacity(
-    layers: nn.ModuleList,  # of a stack, with `self_attention` in each
-    batch: int,  # B
-    max_len: int,  # tokens that will be decoded at the most
-    beam_size: int = 1,  # hypotheses of each row
-    n_prompt: int = 1,  # tokens before those: BOS, or a prompt
-) -> int:  # tokens of a row, those of all hypotheses together
-    "Tokens that a `KVCache` has to hold. Raises `ValueError` if memory cannot hold them."
-    capacity = n_prompt + beam_size * (max_len - 1)
-    p = layers[0].self_attention.qkv_proj
-    n_bytes = (
-        len(layers) * p.n_kv_heads * (p.d_k + p.d_v) * p.weight.element_size()
-    )  # of a token
-    if beam_size > 1:
-        n_bytes += beam_size  # each hypothesis has a mask of all tokens
-    given = dict(max_len=max_len) | (dict(beam_size=beam_size) if beam_size > 1 else {})
-    check_memory(
-        batch * capacity * n_bytes, 'the cache of keys and values', p.weight.device, **given
-    )
-    return capacity
-
-# %% ../nbs/04_multi_head_attention.ipynb #record-attention
-@contextmanager
-def record_attention(
-    model: nn.Module,  # any module with `MultiHeadAttention` inside
-):  # yields a dict: name of a module -> list of B H Q K, one per call
-    """Collect the weights of every attention that this thread runs inside the `with` block;
-    the model stays as it is."""
-    names = {
-        module: name
-        for name, module in unwrap_compiled(model).named_modules()
-        if isinstance(module, MultiHeadAttention)
-    }
-    records = {}
-    token = RECORDINGS.set((*RECORDINGS.get(), (names, records)))
-    try:
-        yield records
-    finally:
-        RECORDINGS.reset(token)
+        # heads side by side, then W^O
+        out = self.out_proj(merge_heads(out))  # B Q D
+        return (out, weights) if need_weights else out

@@ -10,7 +10,8 @@ from threading import Lock
 import torch
 from torch import Tensor, nn
 
-from .config import argument_error, check_memory
+from .config import argument_error
+from .utils.memory import check_memory
 from .dropout import Dropout
 from .embeddings import TokenEmbedding
 

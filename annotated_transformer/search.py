@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
-    check_memory,
     check_flags,
     check_numbers,
     check_sizes,
@@ -27,10 +26,11 @@ from annotated_transformer.decoding import (
     max_lengths,
     next_log_probs,
 )
+from .utils.memory import check_memory
 
 # %% auto #0
 __all__ = ['gnmt_length_penalty', 'expand_beams', 'mask_out', 'top_beams', 'concat_beams', 'is_done', 'check_beam', 'init_beams',
-           'first_logits', 'trim_padding', 'beam_search']
+           'trim_padding', 'beam_search']
 
 # %% ../nbs/22_search.ipynb #gnmt-length-penalty
 def gnmt_length_penalty(
@@ -46,18 +46,30 @@ def expand_beams(
     alive: Hypotheses,  # B W, living hypotheses
     log_probs: Tensor,  # B W V, of the next token of each
     count: int,  # candidates at the most
-    alpha: float,  # length penalty
+    *,
+    length_penalty: float,  # alpha
 ) -> tuple[Hypotheses, Tensor]:  # B C candidates, the best first, and back-pointers
     "The most probable ways to make living hypotheses one token longer."
-    best, tokens = log_probs.topk(min(count, log_probs.shape[-1]))
-    totals, order = (alive.log_probs[..., None] + best).flatten(1).sort(descending=True)
-    totals, order = totals[:, :count], order[:, :count]
-    beam_idx, tokens = order // best.shape[-1], gather_beams(tokens.flatten(1), order)
+    # the best next tokens of each hypothesis
+    n_next = min(count, log_probs.shape[-1])
+    best, tokens = log_probs.topk(n_next)  # B W N each
+
+    # the best of them all
+    totals = (alive.log_probs[..., None] + best).flatten(1)  # B W*N
+    totals, order = totals.sort(descending=True)
+    totals = totals[:, :count]  # B C
+    order = order[:, :count]
+
+    # which hypothesis each candidate continues, and by which token
+    beam_idx = order // n_next  # B C
+    tokens = gather_beams(tokens.flatten(1), order)  # B C
+
+    # write the token behind the hypothesis
     lengths = gather_beams(alive.lengths, beam_idx)
-    ids = gather_beams(alive.ids, beam_idx).scatter(
-        2, lengths[..., None], tokens[..., None]
-    )
-    scores = totals / gnmt_length_penalty(lengths + 1, alpha)
+    ids = gather_beams(alive.ids, beam_idx)  # B C T
+    ids = ids.scatter(2, lengths[..., None], tokens[..., None])
+
+    scores = totals / gnmt_length_penalty(lengths + 1, length_penalty)
     return Hypotheses(ids, lengths + 1, totals, scores), beam_idx
 
 # %% ../nbs/22_search.ipynb #mask-out
@@ -66,8 +78,9 @@ def mask_out(
     mask: Tensor,  # broadcastable to B N, bool, True = removed
 ) -> Hypotheses:  # B N
     "Give some hypotheses a score of minus infinity."
-    scores = (x.masked_fill(mask, -math.inf) for x in (beams.log_probs, beams.scores))
-    return Hypotheses(beams.ids, beams.lengths, *scores)
+    log_probs = beams.log_probs.masked_fill(mask, -math.inf)
+    scores = beams.scores.masked_fill(mask, -math.inf)
+    return Hypotheses(beams.ids, beams.lengths, log_probs, scores)
 
 
 def top_beams(
@@ -77,9 +90,11 @@ def top_beams(
 ) -> tuple[Hypotheses, Tensor]:  # B W, the best first, and their indices
     "The best of several hypotheses."
     best = by.topk(min(count, by.shape[1])).indices
-    return Hypotheses(
-        *(gather_beams(getattr(beams, field.name), best) for field in fields(beams))
-    ), best
+    chosen = {
+        field.name: gather_beams(getattr(beams, field.name), best)
+        for field in fields(beams)
+    }
+    return Hypotheses(**chosen), best
 
 
 def concat_beams(
@@ -87,28 +102,34 @@ def concat_beams(
     second: Hypotheses,  # B M
 ) -> Hypotheses:  # B N+M
     "Two lists of hypotheses as one."
-    return Hypotheses(
-        *(
-            torch.cat([getattr(x, field.name) for x in (first, second)], 1)
-            for field in fields(first)
-        )
-    )
+    joined = {
+        field.name: torch.cat([getattr(first, field.name), getattr(second, field.name)], 1)
+        for field in fields(first)
+    }
+    return Hypotheses(**joined)
 
 # %% ../nbs/22_search.ipynb #is-done
 def is_done(
     alive: Hypotheses,  # B W, living hypotheses
     finished: Hypotheses,  # B W, the best first
     limits: Tensor,  # B 1, tokens
+    *,
     n_best: int,  # answers to be returned
-    alpha: float,  # length penalty
+    length_penalty: float,  # alpha
     early_stopping: bool = False,  # when as many have finished as there are beams
 ) -> Tensor:  # B 1, bool
     "Whether the search of a source is over."
-    greedy = finished.scores.shape[1] == 1  # its first answer is its last
-    full = finished.scores.isfinite().all(1, keepdim=True) & (early_stopping or greedy)
-    longest = gnmt_length_penalty(limits, alpha)
-    best_possible = alive.log_probs.amax(1, keepdim=True) / longest
-    return full | (best_possible <= finished.scores[:, n_best - 1 : n_best])
+    # enough answers: with a beam of one, the first is the last, as in greedy decoding
+    all_finished = finished.scores.isfinite().all(1, keepdim=True)
+    is_greedy = finished.scores.shape[1] == 1
+    enough = all_finished & (early_stopping or is_greedy)
+
+    # or no living hypothesis can still become better than the answers there are
+    longest_penalty = gnmt_length_penalty(limits, length_penalty)
+    best_possible = alive.log_probs.amax(1, keepdim=True) / longest_penalty
+    worst_answer = finished.scores[:, n_best - 1 : n_best]
+
+    return enough | (best_possible <= worst_answer)
 
 # %% ../nbs/22_search.ipynb #check-beam
 def check_beam(
@@ -119,10 +140,12 @@ def check_beam(
 ):
     "Raise `ValueError` for options that make no search."
     check_flags(early_stopping=early_stopping)
-    check_sizes(beam_size=beam_size, n_best=1 if n_best is None else n_best)
+    check_sizes(beam_size=beam_size)
     check_numbers('a number of at least 0', lambda x: x >= 0, length_penalty=length_penalty)
-    if (n_best or 1) > beam_size:
-        raise argument_error('n_best', n_best, f'at most beam_size = {beam_size}')
+    if n_best is not None:
+        check_sizes(n_best=n_best)
+        if n_best > beam_size:
+            raise argument_error('n_best', n_best, f'at most beam_size = {beam_size}')
 
 
 def init_beams(
@@ -131,34 +154,27 @@ def init_beams(
     special: SpecialTokens,  # PAD fills the rows
 ) -> tuple[Hypotheses, Hypotheses]:  # alive B 1 and finished B W
     "What a search starts with: one empty hypothesis, and no finished one."
-    shape = len(limits), beam_size, int(limits.max())
+    batch = len(limits)
+    longest = int(limits.max())
     check_memory(
-        4 * 8 * math.prod(shape),
+        4 * 8 * batch * beam_size * longest,
         'the ids of alive, new and finished hypotheses',
         limits.device,
-        max_len=shape[2],
+        max_len=longest,
         beam_size=beam_size,
     )
-    zeros = limits.new_zeros(shape[:2], dtype=torch.float)
+
+    zeros = limits.new_zeros(batch, beam_size, dtype=torch.float)
     empty = Hypotheses(
-        limits.new_full(shape, fill_id(special)), limits.new_zeros(shape[:2]), zeros, zeros
+        ids=limits.new_full((batch, beam_size, longest), fill_id(special)),
+        lengths=limits.new_zeros(batch, beam_size),
+        log_probs=zeros,
+        scores=zeros,
     )
-    return empty[:, :1], mask_out(empty, torch.ones_like(zeros, dtype=torch.bool))
 
-
-def first_logits(
-    logits: Tensor,  # B V, of the first token
-    beam_size: int,  # W, hypotheses of the steps to come
-) -> Tensor:  # B 1 V: of the one empty hypothesis
-    """Logits of the first step. Raises `ValueError` if memory cannot hold those of later
-    steps."""
-    check_memory(
-        3 * 4 * beam_size * logits.numel(),
-        'the log-probabilities of a step',
-        logits.device,
-        beam_size=beam_size,
-    )
-    return logits[:, None]
+    alive = empty[:, :1]
+    finished = mask_out(empty, torch.ones_like(zeros, dtype=torch.bool))
+    return alive, finished
 
 
 def trim_padding(
@@ -177,6 +193,7 @@ def beam_search(
     model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
+    *,
     special: SpecialTokens | None = None,  # None: those of the model's configuration
     beam_size: int = 4,  # W; may exceed the vocabulary
     length_penalty: float = 0.6,  # alpha, at least 0
@@ -184,24 +201,62 @@ def beam_search(
     early_stopping: bool = False,  # with W answers, though a better one may come
 ) -> Hypotheses:  # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
-    check_beam(beam_size, length_penalty, n_best, early_stopping), check_eval_mode(model)
+    check_beam(beam_size, length_penalty, n_best, early_stopping)
+    check_eval_mode(model)
     special = special or SpecialTokens.of(model)
-    limits = max_lengths(src, max_len, special)[:, None]
+    limits = max_lengths(src, max_len, special)[:, None]  # B 1
     alive, finished = init_beams(limits, beam_size, special)
-    logits, cache = model.prefill(src, alive.ids.shape[2], beam_size, special.bos_id)
-    logits = first_logits(logits, beam_size)
-    for t in range(alive.ids.shape[2]):
-        log_probs = next_log_probs(logits, special, t, alive.log_probs.isneginf())
-        candidates, beam_idx = expand_beams(alive, log_probs, 2 * beam_size, length_penalty)
-        ends = (candidates.ids[:, :, t] == special.eos_id) | (candidates.lengths == limits)
+    longest = alive.ids.shape[2]
+
+    logits, cache = model.prefill(
+        src, longest, beam_size=beam_size, bos_id=special.bos_id
+    )  # B V
+    check_memory(
+        3 * 4 * beam_size * logits.numel(),
+        'the log-probabilities of a step',
+        logits.device,
+        beam_size=beam_size,
+    )
+    logits = logits[:, None]  # B 1 V: of the one empty hypothesis
+
+    for t in range(longest):
+        # twice as many candidates as beams: some of them may end here
+        log_probs = next_log_probs(
+            logits, special, position=t, finished=alive.log_probs.isneginf()
+        )  # B W V
+        candidates, beam_idx = expand_beams(
+            alive, log_probs, 2 * beam_size, length_penalty=length_penalty
+        )  # B C
+
+        # those that end among the best W are answers; keep the best of all answers
+        at_end = candidates.ids[:, :, t] == special.eos_id
+        at_limit = candidates.lengths == limits
+        ends = at_end | at_limit
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size
         finished = concat_beams(finished, mask_out(candidates, ~(ends & among_best)))
         finished, _ = top_beams(finished, finished.scores, beam_size)
+
+        # the others live on, the best W of them
         alive = mask_out(candidates, ends)
         alive, best = top_beams(alive, alive.log_probs, beam_size)
-        over = is_done(alive, finished, limits, n_best or 1, length_penalty, early_stopping)
-        if (alive := mask_out(alive, over)).log_probs.isneginf().all():
+
+        # a source whose search is over has no living hypotheses
+        over = is_done(
+            alive,
+            finished,
+            limits,
+            n_best=n_best or 1,
+            length_penalty=length_penalty,
+            early_stopping=early_stopping,
+        )
+        alive = mask_out(alive, over)
+        if alive.log_probs.isneginf().all():
             break
-        cache.reorder(gather_beams(beam_idx, best))
-        logits = model.decode_step(alive.ids[:, :, t], cache)
-    return trim_padding(finished[:, 0] if n_best is None else finished[:, :n_best], special)
+
+        # one step of the model, each hypothesis behind the one it continues
+        if beam_size > 1:
+            cache.reorder(gather_beams(beam_idx, best))
+        logits = model.decode_step(alive.ids[:, :, t], cache)  # B W V
+
+    answers = finished[:, 0] if n_best is None else finished[:, :n_best]
+    return trim_padding(answers, special)

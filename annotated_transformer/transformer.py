@@ -5,39 +5,73 @@
 # %% ../nbs/08_transformer.ipynb #the-transformer-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from annotated_transformer.config import (
-    Config,
-    argument_error,
-    check_choice,
-    check_flags,
-    check_ids,
-    check_numbers,
-    check_probabilities,
-    check_sizes,
-)
+from .beam_cache import empty_cache
+from .config import SpecialTokens, argument_error
+from .dropout import Dropout
 from .embeddings import LMHead, TokenEmbedding
-from .layers import ACTIVATIONS, NORM_ORDERS, FeedForward
-from .masks import padding_mask
-from annotated_transformer.multi_head_attention import (
+from annotated_transformer.kv_cache import (
+    DecoderCache,
     KVCache,
-    MultiHeadAttention,
     cache_capacity,
-    head_sizes,
+    layer_caches,
 )
-from .positions import POSITIONS, InputEmbedding
+from .layers import ACTIVATIONS, FeedForward, LayerNorm
+from .masks import padding_mask
+from .multi_head_attention import MultiHeadAttention, head_sizes
+from .positions import POSITIONS, InputEmbedding, PositionalEncoding
+from .transformer_config import StackConfig, TransformerConfig
 
 # %% auto #0
-__all__ = ['EncoderLayer', 'DecoderLayer', 'Encoder', 'Decoder', 'layer_caches', 'StackConfig', 'TransformerConfig',
-           'check_stack_config', 'check_transformer_config', 'build_attention', 'build_feed_forward', 'build_residual',
-           'build_positions', 'build_encoder', 'build_decoder', 'init_weights', 'build_embeddings', 'EncoderDecoder',
-           'Transformer', 'DecoderCache', 'init_cache', 'first_token']
+__all__ = ['build_attention', 'build_feed_forward', 'build_final_norm', 'build_positions', 'EncoderLayer', 'DecoderLayer',
+           'Encoder', 'Decoder', 'init_weights', 'build_embeddings', 'EncoderDecoder', 'Transformer']
+
+# %% ../nbs/08_transformer.ipynb #build-attention
+def build_attention(
+    config: StackConfig,  # sizes
+    rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+) -> MultiHeadAttention:
+    "One attention of the configured size."
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        d_k=config.d_k,
+        d_v=config.d_v,
+        dropout=config.attention_dropout,
+        bias=config.attention_bias,
+        rotary=rotary,
+    )
+
+
+def build_feed_forward(
+    config: StackConfig,  # sizes
+) -> FeedForward:
+    "One feed-forward network of the configured size."
+    return FeedForward(
+        config.d_model,
+        config.d_ff,
+        dropout=config.hidden_dropout,
+        activation=ACTIVATIONS[config.activation],
+    )
+
+
+def build_final_norm(
+    config: StackConfig,  # kind of norm
+) -> nn.Module:  # B L D -> B L D
+    "What follows the last layer: nothing in post-norm, where it has normalised already."
+    if config.norm == 'post':
+        return nn.Identity()
+    return LayerNorm(config.d_model, config.norm_eps)
+
+
+def build_positions(
+    config,  # with `positions` and `max_len`, besides what a stack has
+) -> PositionalEncoding:
+    "The configured position scheme."
+    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+    return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
 
 # %% ../nbs/08_transformer.ipynb #encoderlayer
 class EncoderLayer(nn.Module):
@@ -45,26 +79,38 @@ class EncoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: nn.Module,  # a `MultiHeadAttention`
-        feed_forward: nn.Module,  # B L D -> B L D
-        residual: Callable[[], nn.Module],  # makes a connection, for each sub-layer
+        config: StackConfig,  # sizes and variants
+        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
     ):
         super().__init__()
-        self.self_attention, self.feed_forward = self_attention, feed_forward
-        self.residuals = nn.ModuleList([residual(), residual()])
+        self.norm_first = config.norm == 'pre'
+        self.self_attention = build_attention(config, rotary)
+        self.feed_forward = build_feed_forward(config)
+        self.norm1 = LayerNorm(config.d_model, config.norm_eps)
+        self.norm2 = LayerNorm(config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,
         x: Tensor,  # B L D
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
         positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
         cache: KVCache | None = None,  # of earlier tokens, where there is one
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B L D
-        x = self.residuals[0](
-            x, lambda h: self.self_attention(h, None, mask, positions, cache, is_causal)
-        )
-        return self.residuals[1](x, self.feed_forward)
+        def attend(h):
+            return self.self_attention(
+                h, mask=mask, positions=positions, cache=cache, is_causal=is_causal
+            )
+
+        if self.norm_first:
+            x = x + self.dropout(attend(self.norm1(x)))
+            x = x + self.dropout(self.feed_forward(self.norm2(x)))
+        else:
+            x = self.norm1(x + self.dropout(attend(x)))
+            x = self.norm2(x + self.dropout(self.feed_forward(x)))
+        return x
 
 # %% ../nbs/08_transformer.ipynb #decoderlayer
 class DecoderLayer(nn.Module):
@@ -73,20 +119,24 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        self_attention: nn.Module,  # a `MultiHeadAttention`
-        cross_attention: nn.Module,  # another one, whose keys and values are the memory's
-        feed_forward: nn.Module,  # B T D -> B T D
-        residual: Callable[[], nn.Module],  # makes a connection, for each sub-layer
+        config: StackConfig,  # sizes and variants
+        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
     ):
         super().__init__()
-        self.self_attention, self.cross_attention = self_attention, cross_attention
-        self.feed_forward = feed_forward
-        self.residuals = nn.ModuleList([residual(), residual(), residual()])
+        self.norm_first = config.norm == 'pre'
+        self.self_attention = build_attention(config, rotary)
+        self.cross_attention = build_attention(config)
+        self.feed_forward = build_feed_forward(config)
+        self.norm1 = LayerNorm(config.d_model, config.norm_eps)
+        self.norm2 = LayerNorm(config.d_model, config.norm_eps)
+        self.norm3 = LayerNorm(config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,
         x: Tensor,  # B T D
         memory: Tensor | tuple,  # B S D, the encoder's output, or its keys and values
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H T T; True = may attend
         memory_mask: Tensor | None = None,  # bool, broadcastable to B H T S
         positions: Tensor | None = None,  # T, of the tokens; None: 0 ... T-1
@@ -95,11 +145,24 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:  # B T D
         if memory is None:
             raise argument_error('memory', None, 'what the encoder returned')
-        x = self.residuals[0](
-            x, lambda h: self.self_attention(h, None, mask, positions, cache, is_causal)
-        )
-        x = self.residuals[1](x, lambda h: self.cross_attention(h, memory, memory_mask))
-        return self.residuals[2](x, self.feed_forward)
+
+        def attend(h):
+            return self.self_attention(
+                h, mask=mask, positions=positions, cache=cache, is_causal=is_causal
+            )
+
+        def attend_to_memory(h):
+            return self.cross_attention(h, memory, mask=memory_mask)
+
+        if self.norm_first:
+            x = x + self.dropout(attend(self.norm1(x)))
+            x = x + self.dropout(attend_to_memory(self.norm2(x)))
+            x = x + self.dropout(self.feed_forward(self.norm3(x)))
+        else:
+            x = self.norm1(x + self.dropout(attend(x)))
+            x = self.norm2(x + self.dropout(attend_to_memory(x)))
+            x = self.norm3(x + self.dropout(self.feed_forward(x)))
+        return x
 
 # %% ../nbs/08_transformer.ipynb #encoder
 class Encoder(nn.Module):
@@ -107,22 +170,39 @@ class Encoder(nn.Module):
 
     def __init__(
         self,
-        layers: list,  # of `EncoderLayer`
+        layers: list,  # of `EncoderLayer`, or of others that are called like it
         final_norm: nn.Module,  # B L D -> B L D, applied once at the end
     ):
         super().__init__()
-        self.layers, self.final_norm = nn.ModuleList(layers), final_norm
+        self.layers = nn.ModuleList(layers)
+        self.final_norm = final_norm
+
+    @classmethod
+    def from_config(
+        cls,
+        config: StackConfig,  # sizes and variants
+        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+    ) -> Encoder:
+        "N encoder layers of the configured kind."
+        layers = [EncoderLayer(config, rotary) for _ in range(config.n_layers)]
+        return cls(layers, build_final_norm(config))
 
     def forward(
         self,
         x: Tensor,  # B L D
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
         positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
         cache: DecoderCache | None = None,  # of earlier tokens, under a causal mask
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B L D
-        for layer, own in zip(self.layers, layer_caches(self.layers, cache)):
-            x = layer(x, mask, positions, own, is_causal)
+        caches = layer_caches(self.layers, cache)
+
+        for layer, layer_cache in zip(self.layers, caches):
+            x = layer(
+                x, mask=mask, positions=positions, cache=layer_cache, is_causal=is_causal
+            )
+
         return self.final_norm(x)
 
 # %% ../nbs/08_transformer.ipynb #decoder
@@ -135,12 +215,24 @@ class Decoder(nn.Module):
         final_norm: nn.Module,  # B T D -> B T D, applied once at the end
     ):
         super().__init__()
-        self.layers, self.final_norm = nn.ModuleList(layers), final_norm
+        self.layers = nn.ModuleList(layers)
+        self.final_norm = final_norm
+
+    @classmethod
+    def from_config(
+        cls,
+        config: StackConfig,  # sizes and variants
+        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+    ) -> Decoder:
+        "N decoder layers of the configured kind."
+        layers = [DecoderLayer(config, rotary) for _ in range(config.n_layers)]
+        return cls(layers, build_final_norm(config))
 
     def forward(
         self,
         x: Tensor,  # B T D
         memory: Tensor | None,  # B S D; None: the cache has its keys and values
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H T T; True = may attend
         memory_mask: Tensor | None = None,  # bool, broadcastable to B H T S
         positions: Tensor | None = None,  # T, of the tokens; None: 0 ... T-1
@@ -149,189 +241,19 @@ class Decoder(nn.Module):
     ) -> Tensor:  # B T D
         caches = layer_caches(self.layers, cache)
         memories = [memory] * len(self.layers) if cache is None else cache.memory
-        for layer, own, memory in zip(self.layers, caches, memories):
-            x = layer(x, memory, mask, memory_mask, positions, own, is_causal)
+
+        for layer, layer_cache, layer_memory in zip(self.layers, caches, memories):
+            x = layer(
+                x,
+                layer_memory,
+                mask=mask,
+                memory_mask=memory_mask,
+                positions=positions,
+                cache=layer_cache,
+                is_causal=is_causal,
+            )
+
         return self.final_norm(x)
-
-# %% ../nbs/08_transformer.ipynb #layer-caches
-def layer_caches(
-    layers: nn.ModuleList,  # of a stack
-    cache: DecoderCache | None,  # None: a forward pass without one
-) -> list:  # of `KVCache` or None, one for each layer
-    "The cache of each layer. Raises `ValueError` where their numbers differ."
-    if cache is None:
-        return [None] * len(layers)
-    if len(cache.layers) != len(layers):
-        raise argument_error(
-            'cache', len(cache.layers), f'{len(layers)} layers, as the stack has'
-        )
-    return cache.layers
-
-# %% ../nbs/08_transformer.ipynb #stackconfig
-@dataclass(frozen=True)
-class StackConfig(Config):
-    "Sizes and kinds of a stack of layers. Source: section 3; by default the base model."
-
-    d_model: int = 512  # D
-    d_ff: int = 2048  # F, hidden width of the feed-forward networks
-    n_heads: int = 8  # H
-    n_layers: int = 6  # N, of each stack
-    d_k: int | None = None  # width of a query or key; None means D/H
-    d_v: int | None = None  # width of a value; None means D/H
-    dropout: float = 0.1  # probability, on sub-layer outputs and embeddings
-    attention_dropout: float = 0.0  # probability, on attention weights
-    hidden_dropout: float = 0.0  # probability, inside the feed-forward networks
-    attention_bias: bool = False  # biases on the four projections
-    norm: str = 'post'  # see `NORM_ORDERS`
-    norm_eps: float = 1e-5  # added to the variance
-    activation: str = 'relu'  # see `ACTIVATIONS`
-
-    def __post_init__(self):
-        check_stack_config(self)
-
-# %% ../nbs/08_transformer.ipynb #transformerconfig
-@dataclass(frozen=True)
-class TransformerConfig(StackConfig):
-    "The architecture of one model. Source: section 3, Table 3; by default the base model."
-
-    vocab_size: int = 37000  # V, of the source, and of the target unless given
-    tgt_vocab_size: int | None = (
-        None  # tokens of the target; None means one joint vocabulary
-    )
-    positions: str = 'sinusoidal'  # see `POSITIONS`
-    max_len: int = 1024  # positions kept ready; the limit of learned ones
-    tie_weights: bool = True  # one matrix for embeddings and output
-    output_bias: bool = False  # a number per token added to the logits
-    pad_id: int = 0  # fills up short sequences; no word attends to it
-    bos_id: int = 1  # begins every target; the data of chapter 10 use these three
-    eos_id: int = 2  # ends every sequence
-    presets = {
-        'base': {},
-        'big': dict(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),
-        'small': dict(
-            vocab_size=10_000, d_model=128, d_ff=256, n_heads=4, n_layers=4, dropout=0.3
-        ),
-        'tiny': dict(
-            vocab_size=100, d_model=64, d_ff=256, n_heads=4, n_layers=2, dropout=0.0
-        ),
-        'one-layer': dict(d_model=32, d_ff=32, n_heads=1, n_layers=1, dropout=0.0),
-    }
-
-    def __post_init__(self):
-        check_transformer_config(self)
-
-# %% ../nbs/08_transformer.ipynb #check-stack-config
-def check_stack_config(
-    config: StackConfig,  # to be checked
-):
-    "Refuse sizes, probabilities and words that make no stack, with a `ValueError`."
-    check_sizes(
-        **{
-            name: getattr(config, name)
-            for name in ('d_model', 'd_ff', 'n_heads', 'n_layers')
-        }
-    )
-    head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-    probabilities = 'dropout', 'attention_dropout', 'hidden_dropout'
-    check_probabilities(**{name: getattr(config, name) for name in probabilities})
-    check_choice('norm', config.norm, NORM_ORDERS)
-    check_choice('activation', config.activation, ACTIVATIONS)
-    check_flags(attention_bias=config.attention_bias)
-    check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=config.norm_eps)
-
-
-def check_transformer_config(
-    config: TransformerConfig,  # to be checked
-):
-    "Refuse, besides, vocabularies, positions and special tokens that cannot work."
-    check_stack_config(config)
-    check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)
-    if config.tgt_vocab_size is not None:
-        check_sizes(tgt_vocab_size=config.tgt_vocab_size)
-    check_choice('positions', config.positions, POSITIONS)
-    check_flags(tie_weights=config.tie_weights, output_bias=config.output_bias)
-    special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
-    smallest = min(config.vocab_size, config.tgt_vocab_size or config.vocab_size)
-    check_ids(smallest, **special)
-    if len(set(special.values())) < 3:
-        raise argument_error('special tokens', special, 'three different ids')
-
-# %% ../nbs/08_transformer.ipynb #build-attention
-def build_attention(
-    config: StackConfig,  # sizes
-    rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
-) -> MultiHeadAttention:
-    "One attention of the configured size."
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
-        config.d_k,
-        config.d_v,
-        config.attention_dropout,
-        config.attention_bias,
-        rotary=rotary,
-    )
-
-
-def build_feed_forward(
-    config: StackConfig,  # sizes
-) -> FeedForward:
-    "One feed-forward network of the configured size."
-    return FeedForward(
-        config.d_model, config.d_ff, config.hidden_dropout, ACTIVATIONS[config.activation]
-    )
-
-
-def build_residual(
-    config: StackConfig,  # kind of norm and dropout
-) -> nn.Module:
-    "One residual connection of the configured kind."
-    return NORM_ORDERS[config.norm](config.d_model, config.dropout, config.norm_eps)
-
-
-def build_positions(
-    config,  # with `positions` and `max_len`, besides what a stack has
-) -> nn.Module:
-    "The configured position scheme."
-    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-    return POSITIONS[config.positions](config.d_model, config.max_len, d_k)
-
-# %% ../nbs/08_transformer.ipynb #build-encoder
-def build_encoder(
-    config: StackConfig,  # sizes and variants
-    rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
-) -> Encoder:
-    "N encoder layers of the configured kind."
-    layers = [
-        EncoderLayer(
-            build_attention(config, rotary),
-            build_feed_forward(config),
-            lambda: build_residual(config),
-        )
-        for _ in range(config.n_layers)
-    ]
-    return Encoder(
-        layers, NORM_ORDERS[config.norm].final_norm(config.d_model, config.norm_eps)
-    )
-
-
-def build_decoder(
-    config: StackConfig,  # sizes and variants
-    rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
-) -> Decoder:
-    "N decoder layers of the configured kind."
-    layers = [
-        DecoderLayer(
-            build_attention(config, rotary),
-            build_attention(config),
-            build_feed_forward(config),
-            lambda: build_residual(config),
-        )
-        for _ in range(config.n_layers)
-    ]
-    return Decoder(
-        layers, NORM_ORDERS[config.norm].final_norm(config.d_model, config.norm_eps)
-    )
 
 # %% ../nbs/08_transformer.ipynb #init-weights
 def init_weights(
@@ -350,16 +272,23 @@ def build_embeddings(
     config: TransformerConfig,  # vocabularies, tying, positions, dropout
 ) -> tuple[InputEmbedding, InputEmbedding, nn.Module]:  # source, target, out
     "What enters the encoder, what enters the decoder, and what turns vectors into logits."
-    tgt_size = config.tgt_vocab_size or config.vocab_size
-    joint = config.tie_weights and config.tgt_vocab_size is None
+    tgt_vocab_size = config.tgt_vocab_size or config.vocab_size
+    one_vocabulary = config.tgt_vocab_size is None
+
+    # one matrix in up to three places
     source = TokenEmbedding(config.vocab_size, config.d_model)
-    target = source if joint else TokenEmbedding(tgt_size, config.d_model)
-    output = target if config.tie_weights else TokenEmbedding(tgt_size, config.d_model)
-    inputs = (
-        InputEmbedding(end, build_positions(config), config.dropout)
-        for end in (source, target)
-    )
-    return *inputs, LMHead(output) if config.output_bias else output
+    if config.tie_weights and one_vocabulary:
+        target = source
+    else:
+        target = TokenEmbedding(tgt_vocab_size, config.d_model)
+    if config.tie_weights:
+        output = target
+    else:
+        output = TokenEmbedding(tgt_vocab_size, config.d_model)
+
+    src_embed = InputEmbedding(source, build_positions(config), config.dropout)
+    tgt_embed = InputEmbedding(target, build_positions(config), config.dropout)
+    return src_embed, tgt_embed, LMHead(output) if config.output_bias else output
 
 # %% ../nbs/08_transformer.ipynb #encoderdecoder
 class EncoderDecoder(nn.Module):
@@ -369,34 +298,64 @@ class EncoderDecoder(nn.Module):
         self,
         src: Tensor,  # B S, source ids, or what else `encode` takes
         tgt: Tensor,  # B T, target ids that begin with BOS; padding at the end
+        *,
         return_hidden: bool = False,  # what logits are made from, for a loss in chunks
     ) -> Tensor:  # B T V; B T D if hidden
-        hidden = self.decode(tgt, *self.encode(src))
+        memory, memory_mask = self.encode(src)
+        hidden = self.decode(tgt, memory, memory_mask)
         return hidden if return_hidden else self.logits(hidden)
 
-    def decode(self, tgt, memory, memory_mask=None):  # B T, B S D, B 1 1 S -> B T D
-        x = self.tgt_embed(tgt)  # padding, if any, stands at the end: no word sees it
-        return self.decoder(x, memory, None, memory_mask, is_causal=True)
+    def decode(
+        self,
+        tgt: Tensor,  # B T
+        memory: Tensor,  # B S D
+        memory_mask: Tensor | None = None,  # B 1 1 S
+    ) -> Tensor:  # B T D
+        "What the decoder makes of all target tokens at once."
+        # padding, if any, is at the end, where the causal mask hides it from every word
+        x = self.tgt_embed(tgt)
+        return self.decoder(x, memory, memory_mask=memory_mask, is_causal=True)
 
-    def logits(self, hidden):
-        return self.output.logits(hidden)  # *batch D -> *batch V
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
+        "Numbers for the words of the target's vocabulary."
+        return self.output.logits(hidden)
 
     @torch.inference_mode()
     def prefill(
         self,
         src: Tensor,  # B S, or what else `encode` takes
         max_len: int,  # tokens that will be decoded at the most
+        *,
         beam_size: int = 1,  # hypotheses for each source
         bos_id: int | None = None,  # the first token; None: the configuration's
         static: bool = False,  # see `KVCache`
     ) -> tuple[Tensor, DecoderCache]:  # logits B V of the token after BOS
         "Encode the source and decode BOS."
-        bos = torch.full((len(src), 1), first_token(self.config, bos_id), device=src.device)
+        batch = len(src)
+        first_token = SpecialTokens.of(self).first_token(bos_id)
+        bos = torch.full((batch, 1), first_token, device=src.device)
+
+        # room for every token that may come
         layers = self.decoder.layers
-        capacity = cache_capacity(layers, len(src), max_len, beam_size)
+        capacity = cache_capacity(layers, batch, max_len, beam_size=beam_size)
         self.tgt_embed.positions.reserve(max_len)
-        cache = init_cache(layers, len(src), capacity, *self.encode(src), static)
-        return self.decode_step(bos, cache)[:, 0], cache
+
+        memory, memory_mask = self.encode(src)
+        cache = empty_cache(
+            layers,
+            batch,
+            capacity,
+            beam_size=beam_size,
+            memory=memory,
+            memory_mask=memory_mask,
+            static=static,
+        )
+
+        logits = self.decode_step(bos, cache)  # B 1 V
+        return logits[:, 0], cache
 
     @torch.inference_mode()
     def decode_step(
@@ -404,9 +363,18 @@ class EncoderDecoder(nn.Module):
         ids: Tensor,  # B n, next tokens, or one of each hypothesis
         cache: DecoderCache,  # of all earlier ones; changed
     ) -> Tensor:  # B n V
+        "Logits of what follows some new tokens."
         positions, mask = cache.advance(ids.shape[1])
         x = self.tgt_embed(ids, positions)
-        return self.logits(self.decoder(x, None, mask, cache.memory_mask, positions, cache))
+        hidden = self.decoder(
+            x,
+            None,  # the cache has the memory
+            mask=mask,
+            memory_mask=cache.memory_mask,
+            positions=positions,
+            cache=cache,
+        )
+        return self.logits(hidden)
 
 # %% ../nbs/08_transformer.ipynb #transformer
 class Transformer(EncoderDecoder):
@@ -419,106 +387,15 @@ class Transformer(EncoderDecoder):
         super().__init__()
         self.config = config
         self.src_embed, self.tgt_embed, self.output = build_embeddings(config)
-        self.encoder = build_encoder(config, self.src_embed.rotary)
-        self.decoder = build_decoder(config, self.tgt_embed.rotary)
+        self.encoder = Encoder.from_config(config, self.src_embed.rotary)
+        self.decoder = Decoder.from_config(config, self.tgt_embed.rotary)
         init_weights(self)
 
     def encode(
         self,
         src: Tensor,  # B S
     ) -> tuple[Tensor, Tensor]:  # memory B S D, and its mask B 1 1 S
+        "What the decoder reads of the source."
         mask = padding_mask(src, self.config.pad_id)
-        return self.encoder(self.src_embed(src), mask), mask
-
-# %% ../nbs/08_transformer.ipynb #decodercache
-class DecoderCache:
-    "What a decoder keeps between steps: keys and values, of tokens and of the memory."
-
-    def __init__(
-        self,
-        layers: list,  # of `KVCache`, one for each layer
-        memory: list,  # its keys and values for each layer; None where there is none
-        memory_mask: Tensor | None = None,  # B 1 1 S, bool, True = may attend
-    ):
-        self.layers, self.memory, self.memory_mask = layers, memory, memory_mask
-        self.position = 0 + layers[0].length  # of the next token; a tensor if static
-        self.tree_mask = None  # B W K, bool: ancestors, and itself; None: one hypothesis
-        self.n_hypotheses = 0  # that `reorder` has prepared the next step for
-
-    def advance(self, n: int):  # new tokens -> their positions n, and a mask or None
-        "Go n tokens further, or one further with each of n hypotheses after `reorder`."
-        first, new = self.layers[0], torch.arange(n, device=self.layers[0].key.device)
-        n_keys = first.capacity if first.static else first.length + n
-        if self.tree_mask is None:
-            positions, self.position = self.position + new, self.position + n
-            if n == 1 and not first.static:
-                return positions, None  # it may attend to all
-            return positions, torch.arange(n_keys, device=new.device) <= positions[:, None]
-        if n != self.n_hypotheses:
-            raise argument_error(
-                'ids', n, f'{self.n_hypotheses} hypotheses, as told to `reorder`'
-            )
-        positions, self.position = self.position + 0 * new, self.position + 1
-        self.n_hypotheses = 0
-        mask = F.pad(self.tree_mask, (0, n_keys - self.tree_mask.shape[2]))  # B W K
-        return positions, mask[:, None]
-
-    def reorder(
-        self, beam_idx: Tensor
-    ):  # B W, back-pointers: whom each hypothesis continues
-        old, (batch, n) = self.tree_mask, beam_idx.shape
-        own = torch.eye(n, dtype=torch.bool, device=beam_idx.device).expand(batch, n, n)
-        if old is None and n == 1:
-            return
-        if old is None:  # a common past
-            old = own.new_ones(batch, 1, int(self.layers[0].length))
-        old, self.n_hypotheses = old.take_along_dim(beam_idx[..., None], 1), n
-        self.tree_mask = torch.cat([old, own], -1)
-
-# %% ../nbs/08_transformer.ipynb #init-cache
-def init_cache(
-    layers: nn.ModuleList,  # of a decoder, or of an encoder under a causal mask
-    batch: int,  # B
-    capacity: int,  # tokens at the most, those of all hypotheses together
-    memory: Tensor | None = None,  # B S D, what cross-attention reads
-    memory_mask: Tensor | None = None,  # B 1 1 S, bool, True = may attend
-    static: bool = False,  # one shape for all steps, see `KVCache`
-) -> DecoderCache:
-    "An empty cache of keys and values for each layer, and those of the memory."
-
-    def empty(p):  # the cache of one self-attention, whose projections are p
-        return KVCache(
-            batch,
-            p.n_kv_heads,
-            capacity,
-            p.d_k,
-            p.d_v,
-            static,
-            dtype=p.weight.dtype,
-            device=p.weight.device,
-        )
-
-    def projected(p):
-        return tuple(x.contiguous() for x in p.key_value(memory))
-
-    if memory_mask is not None and memory_mask.all():
-        memory_mask = None  # nothing to hide
-    return DecoderCache(
-        [empty(layer.self_attention.qkv_proj) for layer in layers],
-        [
-            None if memory is None else projected(layer.cross_attention.qkv_proj)
-            for layer in layers
-        ],
-        memory_mask,
-    )
-
-# %% ../nbs/08_transformer.ipynb #first-token
-def first_token(
-    config: TransformerConfig,  # or another one with `bos_id` and `pad_id`
-    bos_id: int | None,  # None: the configuration's
-) -> int:
-    "The id that begins every target. Raises `ValueError` for padding."
-    bos_id = config.bos_id if bos_id is None else bos_id
-    if bos_id is None or bos_id == config.pad_id:
-        raise argument_error('bos_id', bos_id, f'an id other than pad_id = {config.pad_id}')
-    return bos_id
+        memory = self.encoder(self.src_embed(src), mask=mask)
+        return memory, mask

@@ -5,12 +5,8 @@ import copy
 import pytest
 import torch
 from annotated_transformer import config
-from annotated_transformer.config import (
-    SpecialTokens,
-    available_memory,
-    check_memory,
-    model_bytes,
-)
+from annotated_transformer.config import SpecialTokens
+from annotated_transformer.utils.memory import available_memory, check_memory, model_bytes
 from annotated_transformer.decoding import UncachedDecoder, generate_ids, greedy_decode
 from annotated_transformer.speed.decoding_speed import (
     Compiled,
@@ -23,7 +19,8 @@ from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.positions import POSITIONS, sinusoids
 from annotated_transformer.sampling import sample
 from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 SOURCE = torch.tensor([[3, 4, 2], [5, 6, 2]])
 DECODERS = [greedy_decode, sample, beam_search]

@@ -24,7 +24,8 @@ from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViT, ViTConfig
 from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn

@@ -9,11 +9,12 @@ from annotated_transformer.data import EOS, PAD, Batch, pair_length, batch_by_to
 from annotated_transformer.datasets.held_out import is_held_out
 from annotated_transformer.datasets.synthetic import TASKS
 from annotated_transformer.decoding import greedy_decode
-from annotated_transformer.layers import NORM_ORDERS
+from annotated_transformer.transformer_config import NORM_ORDERS
 from annotated_transformer.positions import POSITIONS
 from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.loss import cross_entropy, reference_cross_entropy
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 few = settings(max_examples=30, deadline=None)
 size = st.integers(1, 7)

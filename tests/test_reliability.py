@@ -25,7 +25,8 @@ from annotated_transformer.checkpoint import (
     write_model,
 )
 from annotated_transformer.utils.atomic_folders import MANIFEST, write_folder
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 pytestmark = pytest.mark.slow
 
@@ -289,7 +290,8 @@ def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
         f"""
 from annotated_transformer.checkpoint import Checkpoints, save_model
 from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
 try: save_model(model, {str(tmp_path / "model")!r})
 except OSError as error: print("refused:", error)
@@ -428,7 +430,8 @@ def test_reads_beside_a_writer_are_of_one_model(tmp_path):
     code = f"""
 import sys, torch
 from annotated_transformer.checkpoint import save_model
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 models = [Transformer(TransformerConfig.preset("tiny", vocab_size=13, n_layers=n)) for n in (1, 2)]
 for n, model in enumerate(models, 1): [p.data.fill_(n) for p in model.parameters()]
 while True:

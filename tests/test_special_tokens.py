@@ -9,7 +9,8 @@ from annotated_transformer.data import Batch, LabelledBatch, batch_pairs
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.loss import classification_loss, count_correct, sequence_loss
 from annotated_transformer.training import TrainConfig, evaluate, train
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 from torch import nn
 
 SHORT, LONG = ([8, 9], [9, 8]), ([7] * 9, [8] * 9)

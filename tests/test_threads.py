@@ -12,11 +12,12 @@ from annotated_transformer.inspection.attention_maps import (
     capture_attention,
     trace_attention,
 )
-from annotated_transformer.multi_head_attention import record_attention
+from annotated_transformer.inspection.recording import record_attention
 from annotated_transformer.positions import RotaryEmbedding, SinusoidalPositionalEncoding
 from annotated_transformer.sampling import sample
 from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 SOURCE = [3, 4, 5, 6]
 

@@ -22,7 +22,8 @@ from annotated_transformer.distributed import (
     process_rank,
 )
 from annotated_transformer.training import TrainConfig, evaluate, train
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 OPTIONS = dict(
     steps=12,

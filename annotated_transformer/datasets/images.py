@@ -20,9 +20,9 @@ from annotated_transformer.config import (
     argument_error,
     check_numbers,
     check_sizes,
-    import_extra,
     printable,
 )
+from ..utils.extras import import_extra
 from ..data import LabelledBatch
 
 # %% auto #0

@@ -17,10 +17,10 @@ from ..checkpoint import Checkpoints
 from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
-    check_memory,
     check_probabilities,
     check_sizes,
 )
+from ..utils.memory import check_memory
 from annotated_transformer.data import (
     FIRST_SYMBOL,
     LabelledBatch,

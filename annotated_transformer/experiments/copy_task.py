@@ -14,12 +14,8 @@ import torch
 from torch import nn
 
 from ..checkpoint import Checkpoints
-from annotated_transformer.config import (
-    argument_error,
-    check_choice,
-    check_memory,
-    check_sizes,
-)
+from ..config import argument_error, check_choice, check_sizes
+from ..utils.memory import check_memory
 from ..data import FIRST_SYMBOL, batch_pairs
 from ..datasets.synthetic import TASKS, synthetic_pairs
 from ..decoding import Hypotheses, generate_ids, greedy_decode
@@ -33,7 +29,8 @@ from annotated_transformer.experiments.runs import (
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..metrics import exact_match
 from ..training import TrainConfig, pick_device, train
-from ..transformer import Transformer, TransformerConfig
+from ..transformer import Transformer
+from ..transformer_config import TransformerConfig
 
 # %% auto #0
 __all__ = ['COPY_TASK', 'CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example', 'plot']

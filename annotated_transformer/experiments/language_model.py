@@ -13,12 +13,8 @@ from pathlib import Path
 import torch
 
 from ..checkpoint import Checkpoints
-from annotated_transformer.config import (
-    SpecialTokens,
-    argument_error,
-    check_memory,
-    check_sizes,
-)
+from ..config import SpecialTokens, argument_error, check_sizes
+from ..utils.memory import check_memory
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
     CharTokenizer,

@@ -19,7 +19,7 @@ from annotated_transformer.config import (
     unwrap_compiled,
 )
 from ..decoding import greedy_decode
-from ..multi_head_attention import record_attention
+from .recording import record_attention
 
 # %% auto #0
 __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'check_numbers', 'trace_attention', 'trace_self_attention',

@@ -18,9 +18,9 @@ from annotated_transformer.config import (
     argument_error,
     check_choice,
     check_sizes,
-    import_extra,
     unwrap_compiled,
 )
+from ..utils.extras import import_extra
 from .llama import LLAMA_CONVERSIONS
 from annotated_transformer.interop.weight_map import (
     Conversion,
@@ -48,7 +48,8 @@ from annotated_transformer.models.bert import (
 from ..models.gpt import GPT, GPTConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..positions import sinusoids
-from ..transformer import StackConfig, Transformer, TransformerConfig
+from ..transformer import Transformer
+from ..transformer_config import StackConfig, TransformerConfig
 
 # %% auto #0
 __all__ = ['HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES',

@@ -15,12 +15,8 @@ from annotated_transformer.interop.weight_map import (
     import_weights,
 )
 from ..layers import ACTIVATIONS, LayerNorm
-from annotated_transformer.transformer import (
-    StackConfig,
-    Transformer,
-    build_decoder,
-    build_encoder,
-)
+from ..transformer import Transformer, build_decoder, build_encoder
+from ..transformer_config import StackConfig
 
 # %% auto #0
 __all__ = ['TORCH_WEIGHTS', 'TORCH_FINAL_NORM', 'STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS',

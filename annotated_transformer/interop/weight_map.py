@@ -14,7 +14,7 @@ from ..config import Config, argument_error
 from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
-from ..transformer import TransformerConfig
+from ..transformer_config import TransformerConfig
 
 # %% auto #0
 __all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BERT_MASKED_LM_HEAD', 'CLASSIFIER', 'VIT_WEIGHTS',

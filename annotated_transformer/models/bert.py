@@ -18,7 +18,8 @@ from ..embeddings import LMHead, TokenEmbedding
 from ..layers import ACTIVATIONS, LayerNorm
 from ..masks import padding_mask
 from ..positions import LearnedPositionalEmbedding
-from ..transformer import StackConfig, build_encoder, check_stack_config
+from ..transformer import Encoder
+from ..transformer_config import StackConfig, check_stack_config
 
 # %% auto #0
 __all__ = ['BERTConfig', 'BERTEmbedding', 'init_bert_weights', 'BERT', 'mask_tokens', 'MaskedLanguageModel', 'SentenceClassifier']
@@ -127,7 +128,7 @@ class BERT(nn.Module):
     def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
         self.config = config
-        self.input, self.encoder = BERTEmbedding(config), build_encoder(config)
+        self.input, self.encoder = BERTEmbedding(config), Encoder.from_config(config)
         self.pooler = nn.Linear(config.d_model, config.d_model)
         init_bert_weights(self, config.d_model)
 
@@ -137,7 +138,7 @@ class BERT(nn.Module):
         segments: Tensor | None = None,  # B L, ids of segments; None means all 0
     ) -> Tensor:  # B L D
         return self.encoder(
-            self.input(ids, segments), padding_mask(ids, self.config.pad_id)
+            self.input(ids, segments), mask=padding_mask(ids, self.config.pad_id)
         )
 
     def pool(

@@ -15,12 +15,11 @@ from .vit import ViT, ViTConfig, patch_grid
 from ..positions import POSITIONS, InputEmbedding
 from annotated_transformer.transformer import (
     EncoderDecoder,
-    StackConfig,
-    build_decoder,
+    Decoder,
     build_positions,
-    check_stack_config,
     init_weights,
 )
+from ..transformer_config import StackConfig, check_stack_config
 
 # %% auto #0
 __all__ = ['CaptionerConfig', 'image_config', 'Captioner']
@@ -36,7 +35,7 @@ class CaptionerConfig(StackConfig):
     n_layers: int = 2  # N, of each stack
     dropout: float = 0.0  # probability
     attention_bias: bool = True  # biases on the four projections
-    norm: str = 'post'  # see `NORM_ORDERS`
+    norm: str = 'post'  # after each sum
     activation: str = 'gelu'  # see `ACTIVATIONS`
     height: int = 8  # of a picture, pixels
     width: int = 40  # of a picture, pixels
@@ -92,7 +91,7 @@ class Captioner(EncoderDecoder):
         self.tgt_embed = InputEmbedding(
             self.output, build_positions(config), config.dropout
         )
-        self.decoder = build_decoder(config, self.tgt_embed.rotary)
+        self.decoder = Decoder.from_config(config, self.tgt_embed.rotary)
         init_weights(self)
 
     def encode(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..beam_cache import empty_cache
 from annotated_transformer.config import (
     argument_error,
     check_choice,
@@ -18,16 +19,15 @@ from annotated_transformer.config import (
 )
 from ..data import EOS, PAD
 from ..embeddings import TokenEmbedding
-from ..multi_head_attention import cache_capacity
+from ..kv_cache import DecoderCache, cache_capacity
 from ..positions import POSITIONS, InputEmbedding
-from annotated_transformer.transformer import (
-    DecoderCache,
+from ..transformer import Encoder, build_positions, init_weights
+from annotated_transformer.transformer_config import (
+    Activation,
+    NormOrder,
+    Positions,
     StackConfig,
-    build_encoder,
-    build_positions,
     check_stack_config,
-    init_cache,
-    init_weights,
 )
 
 # %% auto #0
@@ -45,11 +45,11 @@ class GPTConfig(StackConfig):
     n_layers: int = 12  # N
     attention_dropout: float = 0.1  # probability, on attention weights
     attention_bias: bool = True  # biases on the four projections
-    norm: str = 'pre'  # see `NORM_ORDERS`
-    activation: str = 'gelu_tanh'  # see `ACTIVATIONS`
+    norm: NormOrder = 'pre'
+    activation: Activation = 'gelu_tanh'  # see `ACTIVATIONS`
     vocab_size: int = 50257  # V
     max_len: int = 1024  # positions, the limit of learned ones
-    positions: str = 'learned'  # see `POSITIONS`
+    positions: Positions = 'learned'  # see `POSITIONS`
     pad_id: int | None = PAD  # stands where nothing is to be predicted
     bos_id: int | None = EOS  # one id ends a text and begins the next
     eos_id: int | None = EOS  # the same; None: texts have no end
@@ -81,29 +81,57 @@ class DecoderOnly(nn.Module):
         self,
         ids: Tensor,  # B T
         cache: DecoderCache | None = None,  # of the tokens before them; None: these are all
+        *,
         return_hidden: bool = False,  # what logits are made from, for a loss in chunks
     ) -> Tensor:  # B T V, logits of what follows each of them; B T D if hidden
         hidden = self.hidden(ids, cache)
         return hidden if return_hidden else self.logits(hidden)
 
-    def hidden(self, ids, cache=None):  # B T -> B T D
+    def hidden(
+        self,
+        ids: Tensor,  # B T
+        cache: DecoderCache | None = None,  # of the tokens before them
+    ) -> Tensor:  # B T D
+        "What logits are made from."
+        # a whole text: each token attends to those before it
         if cache is None:
             return self.blocks(self.embed(ids), is_causal=True)
+
+        # the next tokens of a text
         positions, mask = cache.advance(ids.shape[1])
-        return self.blocks(self.embed(ids, positions), mask, positions, cache)
+        x = self.embed(ids, positions)
+        return self.blocks(x, mask=mask, positions=positions, cache=cache)
 
-    def logits(self, hidden):
-        return self.output.logits(hidden)  # B T D -> B T V
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
+        "Numbers for the tokens of the vocabulary."
+        return self.output.logits(hidden)
 
     @torch.inference_mode()
-    # -> B V, cache
-    def prefill(self, prompt, max_len, beam_size=1, bos_id=None, static=False):
-        cache = prompt_cache(self, prompt, max_len, beam_size, static)  # and no BOS is read
-        return self.logits(self.hidden(prompt, cache)[:, -1]), cache
+    def prefill(
+        self,
+        prompt: Tensor,  # B S, without padding
+        max_len: int,  # tokens that will be decoded at the most
+        *,
+        beam_size: int = 1,  # hypotheses for each prompt
+        bos_id: int | None = None,  # not used: the prompt is the beginning
+        static: bool = False,  # see `KVCache`
+    ) -> tuple[Tensor, DecoderCache]:  # logits B V of the token after the prompt
+        "Read the prompt."
+        cache = prompt_cache(self, prompt, max_len, beam_size=beam_size, static=static)
+        hidden = self.hidden(prompt, cache)
+        return self.logits(hidden[:, -1]), cache
 
     @torch.inference_mode()
-    def decode_step(self, ids, cache):
-        return self(ids, cache)  # B n -> B n V
+    def decode_step(
+        self,
+        ids: Tensor,  # B n, next tokens, or one of each hypothesis
+        cache: DecoderCache,  # of all earlier ones; changed
+    ) -> Tensor:  # B n V
+        "Logits of what follows some new tokens."
+        return self(ids, cache)
 
 
 class GPT(DecoderOnly):
@@ -117,11 +145,11 @@ class GPT(DecoderOnly):
         self.config = config
         embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         self.embed = InputEmbedding(embedding, build_positions(config), config.dropout)
-        self.blocks = build_encoder(config, self.embed.rotary)
+        self.blocks = Encoder.from_config(config, self.embed.rotary)
         init_weights(self)
 
     @property
-    def output(self):
+    def output(self) -> TokenEmbedding:
         return self.embed.embedding  # makes logits, too
 
 # %% ../../nbs/50_models.gpt.ipynb #prompt-cache
@@ -129,16 +157,23 @@ def prompt_cache(
     model: DecoderOnly,  # in evaluation mode
     prompt: Tensor,  # B S, without padding
     max_len: int,  # tokens that will be decoded at the most
+    *,
     beam_size: int = 1,  # hypotheses for each prompt
     static: bool = False,  # see `KVCache`
 ) -> DecoderCache:
     "An empty cache for a prompt and its continuations. Raises `ValueError` for padding."
-    pad_id, n_prompt = model.config.pad_id, prompt.shape[1]
-    if pad_id not in (None, model.config.eos_id) and (prompt == pad_id).any():
+    batch, n_prompt = prompt.shape
+
+    pad_id = model.config.pad_id
+    has_padding = pad_id is not None and pad_id != model.config.eos_id
+    if has_padding and (prompt == pad_id).any():
         raise argument_error(
             'prompt', 'padding', 'prompts of one length: no row is filled up'
         )
+
     layers = model.blocks.layers
-    capacity = cache_capacity(layers, len(prompt), max_len, beam_size, n_prompt)
+    capacity = cache_capacity(
+        layers, batch, max_len, beam_size=beam_size, n_prompt=n_prompt
+    )
     model.embed.positions.reserve(n_prompt + max_len - 1)
-    return init_cache(layers, len(prompt), capacity, static=static)
+    return empty_cache(layers, batch, capacity, beam_size=beam_size, static=static)

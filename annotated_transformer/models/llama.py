@@ -29,7 +29,8 @@ from annotated_transformer.models.modern_layers import (
     sliding_window_mask,
     stretched_frequencies,
 )
-from ..multi_head_attention import KVCache, head_sizes
+from ..kv_cache import KVCache
+from ..multi_head_attention import head_sizes
 from ..positions import InputEmbedding, RotaryEmbedding, inv_freq
 from ..transformer import Encoder, init_weights
 
@@ -190,45 +191,57 @@ class LlamaLayer(nn.Module):
         rotary: nn.Module,  # a `RotaryEmbedding`, shared by all layers
     ):
         super().__init__()
-        c = config
-        self.attention_norm = RMSNorm(c.d_model, c.norm_eps)
+        self.window = config.window
+
+        self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
         self.self_attention = GroupedQueryAttention(
-            c.d_model,
-            c.n_heads,
-            c.n_kv_heads,
-            c.d_k,
-            c.qkv_bias,
-            c.norm_eps if c.qk_norm else None,
-            rotary,
+            config.d_model,
+            config.n_heads,
+            config.n_kv_heads,
+            d_k=config.d_k,
+            bias=config.qkv_bias,
+            norm_eps=config.norm_eps if config.qk_norm else None,
+            rotary=rotary,
         )
-        self.feed_forward_norm = RMSNorm(c.d_model, c.norm_eps)
-        self.feed_forward = (
-            MixtureOfExperts(c.d_model, c.d_ff, c.n_experts, c.n_active)
-            if c.n_experts
-            else SwiGLU(c.d_model, c.d_ff)
-        )
-        self.window = c.window
+
+        self.feed_forward_norm = RMSNorm(config.d_model, config.norm_eps)
+        if config.n_experts:
+            self.feed_forward = MixtureOfExperts(
+                config.d_model, config.d_ff, config.n_experts, config.n_active
+            )
+        else:
+            self.feed_forward = SwiGLU(config.d_model, config.d_ff)
 
     def forward(
         self,
         x: Tensor,  # B L D
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
         positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
         cache: KVCache | None = None,  # of earlier tokens, where there is one
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B L D
-        if is_causal and mask is not None:
-            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
-        if self.window:
-            mask, is_causal = self.last_keys(x, mask, cache), False
-        h = self.attention_norm(x)
-        x = x + self.self_attention(h, None, mask, positions, cache, is_causal)
+        # a window is a mask that no kernel knows
+        if self.window is not None:
+            if is_causal and mask is not None:
+                raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+            n_before = 0 if cache is None else cache.length
+            mask = self.window_mask(mask, n_before, n_new=x.shape[1], device=x.device)
+            is_causal = False
+
+        h = self.self_attention(
+            self.attention_norm(x),
+            mask=mask,
+            positions=positions,
+            cache=cache,
+            is_causal=is_causal,
+        )
+        x = x + h
         return x + self.feed_forward(self.feed_forward_norm(x))
 
-    def last_keys(self, x, mask, cache):  # no mask: x may attend to all so far
-        n, before = x.shape[1], 0 if cache is None else cache.length
-        if mask is None:
-            mask = causal_mask(n, before + n, x.device)
+    def window_mask(self, mask, n_before, *, n_new, device):
+        if mask is None:  # the new tokens may attend to all so far
+            mask = causal_mask(n_new, n_before + n_new, device)
         return sliding_window_mask(mask, self.window)
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model

@@ -9,24 +9,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..attention import attention_weights, check_mask
 from annotated_transformer.config import (
     argument_error,
     check_numbers,
     check_sizes,
     check_width,
 )
+from ..kv_cache import KVCache
 from annotated_transformer.multi_head_attention import (
     MultiHeadAttention,
     QKVProjection,
-    attend,
-    head_sizes,
     merge_heads,
-    active_recorders,
 )
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'GroupedQKVProjection', 'repeat_heads', 'fold_heads',
-           'GroupedQueryAttention', 'sliding_window_mask']
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'repeat_heads', 'fold_heads', 'GroupedQueryAttention',
+           'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
@@ -101,25 +100,6 @@ def check_heads(
     if n_heads % n_kv_heads:
         raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
 
-
-class GroupedQKVProjection(QKVProjection):
-    "W^Q of all heads over W^K and W^V of fewer. Source: Ainslie et al. 2023."
-
-    def __init__(
-        self,
-        d_model: int,  # D, width of the inputs
-        n_heads: int,  # H, of queries
-        n_kv_heads: int,  # G, of keys and values, a divisor of H
-        d_k: int | None = None,  # width of a query, key or value; None means D/H
-        bias: bool = False,  # a bias for each
-    ):
-        d_k, _ = head_sizes(d_model, n_heads, d_k, d_k)
-        check_heads(n_heads, n_kv_heads)
-        nn.Linear.__init__(self, d_model, (n_heads + 2 * n_kv_heads) * d_k, bias=bias)
-        self.n_heads, self.n_kv_heads, self.d_k, self.d_v = n_heads, n_kv_heads, d_k, d_k
-        self.sizes = [n_heads * d_k, n_kv_heads * d_k, n_kv_heads * d_k]
-        self.heads = n_heads, n_kv_heads, n_kv_heads
-
 # %% ../../nbs/60_models.modern_layers.ipynb #repeat-heads
 def repeat_heads(
     x: Tensor,  # B G K Dk, keys or values
@@ -136,17 +116,25 @@ def fold_heads(
     n_kv_heads: int,  # G, a divisor of H
 ) -> tuple[Tensor, Tensor | None]:  # B G H/G*Q Dk, and the mask of these rows
     "The queries of all heads of a group, one below the other, before the group's keys."
-    check_heads(query.shape[1], n_kv_heads)
-    n, n_queries = query.shape[1] // n_kv_heads, query.shape[2]
-    rows = query.unflatten(1, (n_kv_heads, n)).flatten(2, 3)
-    if mask is None or n == 1:
+    _, n_heads, n_queries, _ = query.shape
+    check_heads(n_heads, n_kv_heads)
+    group_size = n_heads // n_kv_heads
+
+    rows = query.unflatten(1, (n_kv_heads, group_size)).flatten(2, 3)
+    if mask is None or group_size == 1:
         return rows, mask
     if mask.ndim < 2:
         raise argument_error('mask', tuple(mask.shape), 'two axes or more')
-    if mask.ndim > 2 and mask.shape[-3] > 1:  # another mask for each head
+
+    # another mask for each head: fold it like the queries
+    if mask.ndim > 2 and mask.shape[-3] > 1:
         mask = mask.expand(*mask.shape[:-2], n_queries, mask.shape[-1])
-        return rows, mask.unflatten(-3, (n_kv_heads, n)).flatten(-3, -2)
-    return rows, mask if mask.shape[-2] == 1 else mask.tile(n, 1)
+        return rows, mask.unflatten(-3, (n_kv_heads, group_size)).flatten(-3, -2)
+
+    # one mask for all heads: the same rows again for each head of a group
+    if mask.shape[-2] > 1:
+        mask = mask.tile(group_size, 1)
+    return rows, mask
 
 # %% ../../nbs/60_models.modern_layers.ipynb #grouped-attention
 class GroupedQueryAttention(MultiHeadAttention):
@@ -157,58 +145,76 @@ class GroupedQueryAttention(MultiHeadAttention):
         d_model: int,  # D, width of inputs and output
         n_heads: int,  # H, of queries
         n_kv_heads: int,  # G, of keys and values, a divisor of H
+        *,
         d_k: int | None = None,  # width of a query, key or value; None means D/H
         bias: bool = False,  # for queries, keys and values
         norm_eps: float | None = None,  # of RMSNorms of queries and keys; None: none
         rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
     ):
-        super().__init__(d_model, n_heads, d_k, d_k, rotary=rotary)
-        self.qkv_proj = GroupedQKVProjection(d_model, n_heads, n_kv_heads, d_k, bias)
-        d_k = self.qkv_proj.d_k
+        super().__init__(d_model, n_heads, d_k=d_k, d_v=d_k, rotary=rotary)
+        check_heads(n_heads, n_kv_heads)
+        self.qkv_proj = QKVProjection(
+            d_model, n_heads, n_kv_heads=n_kv_heads, d_k=d_k, d_v=d_k, bias=bias
+        )
 
-        def norm():
-            return nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
-
-        self.query_norm, self.key_norm = norm(), norm()
+        if norm_eps is None:
+            self.query_norm = nn.Identity()
+            self.key_norm = nn.Identity()
+        else:
+            self.query_norm = RMSNorm(self.qkv_proj.d_k, norm_eps)
+            self.key_norm = RMSNorm(self.qkv_proj.d_k, norm_eps)
 
     def forward(
         self,
         x: Tensor,  # B Q D
         memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
+        *,
         mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
         positions: Tensor | None = None,  # Q, of x, for `rotary`; None: 0 ... Q-1
-        cache=None,  # a `KVCache` of earlier tokens; x is appended to it
+        cache: KVCache | None = None,  # of earlier tokens; x is appended to it
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
         need_weights: bool = False,  # return the weights as well
     ) -> Tensor | tuple[Tensor, Tensor]:  # B Q D, and B H Q K on request
+        # G groups of heads share the keys and values:
+        #
+        #   queries  q0 q1 q2 q3   q4 q5 q6 q7     H = 8
+        #             \  \ /  /     \  \ /  /
+        #   keys         k0            k1          G = 2
         query, key, value = self.qkv_proj(x, memory)  # B H Q Dk, B G K Dk, B G K Dk
-        query, key = self.query_norm(query), self.key_norm(key)
-        if self.rotary:
+        query = self.query_norm(query)
+        key = self.key_norm(key)
+        if self.rotary is not None:
             query, key = self.rotary.rotate(query, key, positions)
-        if cache:
+
+        # put earlier tokens before the new ones
+        if cache is not None:
             key, value = cache.update(key, value)
-        heads = query.shape[:3]  # B H Q
-        if is_causal:
-            key, value = (repeat_heads(x, heads[1]) for x in (key, value))
+
+        batch, n_heads, n_queries, d_k = query.shape
+        if mask is not None:
+            if is_causal:
+                raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+            check_mask(mask, (batch, n_heads, n_queries, key.shape[2]))
+
+        if need_weights:
+            # the formula, with the keys and values of a group for each of its heads
+            all_keys = repeat_heads(key, n_heads)
+            weights = attention_weights(query, all_keys, mask, is_causal=is_causal)
+            out = weights @ repeat_heads(value, n_heads)
+        elif is_causal:
+            # training: each head has the ordinary triangle
+            out = F.scaled_dot_product_attention(
+                query, key, value, is_causal=True, enable_gqa=True
+            )
         else:
-            query, mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
-        records = active_recorders(self)  # none, except inside `record_attention`
-        out, w = attend(
-            query,
-            key,
-            value,
-            mask,
-            0.0,
-            self.attention_fn,
-            is_causal,
-            need_weights or bool(records),
-        )  # *heads Dk, or folded
-        if w is not None:
-            w = w.reshape(*heads, -1)  # B H Q K
-        for record in records:
-            record.append(w.detach())
-        out = self.out_proj(merge_heads(out.reshape(*heads, -1)))  # B Q D
-        return (out, w) if need_weights else out
+            # decoding: fold the queries of a group, so that no key is copied
+            rows, row_mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
+            out = F.scaled_dot_product_attention(rows, key, value, attn_mask=row_mask)
+            out = out.reshape(query.shape)
+
+        # heads side by side, then W^O
+        out = self.out_proj(merge_heads(out))  # B Q D
+        return (out, weights) if need_weights else out
 
 # %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
 def sliding_window_mask(

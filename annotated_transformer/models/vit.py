@@ -12,14 +12,10 @@ from torch import Tensor, nn
 
 from ..config import argument_error, check_sizes
 from ..dropout import Dropout
-from ..multi_head_attention import record_attention
+from ..inspection.recording import record_attention
 from ..positions import LearnedPositionalEmbedding
-from annotated_transformer.transformer import (
-    StackConfig,
-    build_encoder,
-    check_stack_config,
-    init_weights,
-)
+from ..transformer import Encoder, init_weights
+from ..transformer_config import StackConfig, check_stack_config
 
 # %% auto #0
 __all__ = ['patch_grid', 'patchify', 'PatchEmbedding', 'ViTConfig', 'ViT', 'ImageClassifier', 'cls_attention']
@@ -83,7 +79,7 @@ class ViTConfig(StackConfig):
     n_layers: int = 12  # layers
     dropout: float = 0.0  # probability
     attention_bias: bool = True  # biases on the four projections
-    norm: str = 'pre'  # see `NORM_ORDERS`
+    norm: str = 'pre'  # before each sub-layer
     norm_eps: float = 1e-12  # added to the variance
     activation: str = 'gelu'  # see `ACTIVATIONS`
     height: int = 224  # of a picture, pixels
@@ -127,7 +123,7 @@ class ViT(nn.Module):
         self.positions = LearnedPositionalEmbedding(
             config.d_model, 1 + rows * columns, config.d_k
         )
-        self.dropout, self.encoder = Dropout(config.dropout), build_encoder(config)
+        self.dropout, self.encoder = Dropout(config.dropout), Encoder.from_config(config)
         init_weights(self)
 
     def forward(

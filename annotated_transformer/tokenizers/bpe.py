@@ -15,10 +15,8 @@ from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
     check_flags,
-    check_memory,
     check_probabilities,
     check_sizes,
-    import_extra,
     printable,
 )
 from .base import check_text, checked_ids, checked_texts

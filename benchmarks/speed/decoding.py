@@ -41,7 +41,7 @@ SOURCE_LENGTH, SEED = 32, 0
 def ours(model, src, length: int, beam: int):
     "The best answers, cached."
     if beam == 1:
-        return greedy_decode(model, src, length, ENDLESS)
+        return greedy_decode(model, src, length, special=ENDLESS)
     return beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
 
 
@@ -90,7 +90,7 @@ def check(models: dict, src, length: int):
         )
         if found.ids.tolist() != expected[:, 1:].tolist():
             raise SystemExit(f"beam {beam}: the two sides write different tokens")
-    plain = greedy_decode(UncachedDecoder(models["uncached"]), src, length, ENDLESS)
+    plain = greedy_decode(UncachedDecoder(models["uncached"]), src, length, special=ENDLESS)
     if plain.ids.tolist() != ours(models["ours"], src, length, 1).ids.tolist():
         raise SystemExit("cached and uncached write different tokens")
 

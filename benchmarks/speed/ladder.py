@@ -34,7 +34,8 @@ from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
 from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 SIZES = {
     "cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),

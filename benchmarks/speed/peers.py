@@ -16,11 +16,8 @@ import torch
 from torch import nn
 
 from annotated_transformer.masks import causal_mask, to_ignore_mask
-from annotated_transformer.transformer import (
-    Transformer,
-    TransformerConfig,
-    build_embeddings,
-)
+from annotated_transformer.transformer import Transformer, build_embeddings
+from annotated_transformer.transformer_config import TransformerConfig
 
 
 class BetweenOurEnds(nn.Module):

@@ -26,7 +26,8 @@ from annotated_transformer.datasets.synthetic import synthetic_pairs
 from annotated_transformer.distributed import joined_processes, process_rank
 from annotated_transformer.loss import chunked_sequence_loss
 from annotated_transformer.training import TrainConfig, pick_device, train
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 SIZES = {
     "cpu": dict(preset="tiny", rows=64, steps=20),

@@ -30,7 +30,8 @@ from annotated_transformer.multi_head_attention import MultiHeadAttention
 from annotated_transformer.optimizer import build_optimizer
 from annotated_transformer.speed.allocations import peak_bytes
 from annotated_transformer.training import TrainConfig, train_step
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {
