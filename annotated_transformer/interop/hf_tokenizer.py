@@ -92,26 +92,31 @@ class HuggingFaceTokenizer:
         targets: bool = False,  # texts of the language that is written
     ) -> list:  # of lists of ids
         "The ids of many texts."
-        if not (texts := [*checked_texts(texts)]):
+        texts = list(checked_texts(texts))
+        if not texts:
             return []
+
         given = dict(text_target=texts) if targets else dict(text=texts)
-        return self.theirs(
+        encoded = self.theirs(
             **given,
-            add_special_tokens=False,  # nor read from the text
-            split_special_tokens=True,
-        )['input_ids']
+            add_special_tokens=False,
+            split_special_tokens=True,  # nor are they read from the text
+        )
+        return encoded['input_ids']
 
     def encode_pairs(
         self,
         pairs: Iterable,  # of (source text, target text)
     ) -> list:  # of (source ids, target ids)
         "The ids of both sides, as batches are made from."
-        pairs = [*pairs]
+        pairs = list(pairs)
         for pair in pairs:
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise argument_error('pairs', pair, 'two texts in each')
-        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-        return [*zip(self.encode_all(sources), self.encode_all(targets, targets=True))]
+
+        sources = self.encode_all([source for source, _ in pairs])
+        targets = self.encode_all([target for _, target in pairs], targets=True)
+        return list(zip(sources, targets))
 
     def decode(
         self,
@@ -143,10 +148,15 @@ def load_translator(
 ) -> Translator:  # with its own tokenizer
     """Open a translator, whoever wrote it. Raises `FileNotFoundError` or `ValueError` that
     names what is missing or wrong."""
-    folder, device = wait_for_folder(folder), pick_device(device)
+    folder = wait_for_folder(folder)
+    device = pick_device(device)
+
+    # a tokenizer of ours
     names = 'tokenizer_config.json', 'source.spm'  # one is in each folder of theirs
     if not any((folder / name).is_file() for name in names):
         return Translator.load(folder, device)
+
+    # theirs, beside a model of ours or of theirs
     ours = (folder / MANIFEST).is_file()
     if ours:
         check_files(folder)  # those of the tokenizer, too
@@ -155,6 +165,7 @@ def load_translator(
         model = load_model(folder, Transformer, device)
     else:
         model = from_huggingface(folder).to(device)
+
     if not isinstance(model, Transformer):
         raise argument_error('model', type(model).__name__, 'an encoder-decoder')
     if len(tokenizer) > model.config.vocab_size:
