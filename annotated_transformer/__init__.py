@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from .training import evaluate as evaluate
     from .training import train as train
     from .transformer import Transformer as Transformer
-    from .transformer import TransformerConfig as TransformerConfig
+    from .transformer_config import TransformerConfig as TransformerConfig
 
 # For Python: the same names, each with the module that defines it.
 _PUBLIC = {
     # models
     "Transformer": "transformer",
-    "TransformerConfig": "transformer",
+    "TransformerConfig": "transformer_config",
     "GPT": "models.gpt",
     "GPTConfig": "models.gpt",
     "SpecialTokens": "config",

@@ -5,14 +5,11 @@
 # %% ../nbs/14_checkpoint.ipynb #checkpoint-code-2
 from __future__ import annotations
 
-import io
 import json
-import os
-import re
 import shutil
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -20,28 +17,25 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .config import argument_error, check_sizes, unwrap_compiled
-from .utils.extras import import_extra
 from .utils.memory import check_memory
-from .utils.atomic_folders import read_folder, write_folder
-from .loss import nan_to_inf
 from annotated_transformer.distributed import (
     gather_values,
-    load_shards,
-    run_on_rank_zero,
     process_rank,
-    put_shards,
-    save_shards,
-    take_shards,
+    run_on_rank_zero,
+    scatter_weights,
 )
+from .loss import nan_to_inf
+from .utils.atomic_folders import read_folder, write_folder
+from .utils.progress import TensorBoardCurves
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'SHARDS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
-           'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'Curves',
-           'average_models']
+__all__ = ['FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit',
+           'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint', 'average_models']
 
 # %% ../nbs/14_checkpoint.ipynb #save-model
 FORMAT = 3  # of model folders; it changes when names of parameters, options or files do
-CONFIG, WEIGHTS, SHARDS = 'config.json', 'model.safetensors', 'shards'
+CONFIG = 'config.json'
+WEIGHTS = 'model.safetensors'
 
 
 def distinct_weights(
@@ -68,12 +62,14 @@ def write_model(
     if hasattr(model, 'config'):
         config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
+
     try:
         save_file(distinct_weights(model), folder / WEIGHTS, {'format': 'pt'})
     except SafetensorError as error:
         raise OSError(str(error)) from error  # a full disk
-    shutil.copymode(folder, folder / WEIGHTS)  # safetensors hides it from the group
-    os.chmod(folder / WEIGHTS, (folder / WEIGHTS).stat().st_mode & 0o666)
+    # safetensors hides the file from the group; whoever may read the folder may read it
+    (folder / WEIGHTS).chmod(folder.stat().st_mode & 0o666)
+
     if tokenizer is not None:
         tokenizer.save(folder)
 
@@ -82,6 +78,7 @@ def save_model(
     model: nn.Module,  # with a `config`, to be saved
     folder,  # made if it is not there, replaced if this library wrote it
     tokenizer=None,  # saved beside it by its own `save(folder)`
+    *,
     overwrite: bool = False,  # also a folder with other files in it
 ) -> Path:  # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
@@ -248,178 +245,164 @@ class Checkpoints:
     keep: int = 2  # the newest ones
     keep_evaluated: int = 0  # of the last evaluations, whose weights stay beside the best
     tensorboard: bool = False  # also write the history for TensorBoard, as it grows
-    saved: float = field(default_factory=time.monotonic)  # when it was done last, seconds
 
     def __post_init__(self):
-        self.folder = Path(self.folder)
         check_sizes(keep=self.keep, keep_evaluated=self.keep_evaluated or 1)
         if not self.every_minutes > 0:
             raise argument_error('every_minutes', self.every_minutes, 'more than 0')
-        self.curves = Curves(self.folder / 'tensorboard') if self.tensorboard else None
 
-    def part(self, name: str):  # of one of several trainings
+        self.folder = Path(self.folder)
+        self.last_saved = time.monotonic()
+        self.curves = None
+        if self.tensorboard:
+            self.curves = TensorBoardCurves(self.folder / 'tensorboard')
+
+    def part(self, name: str) -> Checkpoints:
         "The checkpoints of a training inside a larger run."
-        return replace(self, folder=self.folder / name, saved=time.monotonic())
+        return replace(self, folder=self.folder / name)
+
+    def path(self, step: int) -> Path:
+        "Where the checkpoint of a step is."
+        return self.folder / f'step-{step:08}'
 
     def steps(self) -> list:  # of ints, the newest first
         "The steps after which something was saved."
-        names = [p.name for p in self.folder.glob('step-*')] if self.folder.is_dir() else []
-        return sorted(
-            (int(name[5:]) for name in names if re.fullmatch(r'step-\d+', name)),
-            reverse=True,
-        )
-
-    def path(self, step: int) -> Path:
-        return self.folder / f'step-{step:08}'
+        names = [path.name.removeprefix('step-') for path in self.folder.glob('step-*')]
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
     def is_due(
         self,
         step: int,  # done
         last: int,  # step of the run
     ) -> bool:
-        return (
-            step == last
-            or self.every_steps > 0
-            and step % self.every_steps == 0
-            or time.monotonic() - self.saved > 60 * self.every_minutes
-        )
+        "Whether it is time to save."
+        if step == last:
+            return True
+        if self.every_steps > 0 and step % self.every_steps == 0:
+            return True
+        return time.monotonic() - self.last_saved > 60 * self.every_minutes
 
     def save(self, state):  # a `TrainingState`
-        "Keep the state. All processes call it: each writes its shards, the first the rest."
-        self.saved, unfinished = time.monotonic(), self.folder / '.shards'
-        values, shards = take_shards(state.state_dict())  # shards: if there are any
-        try:
-            run_on_rank_zero(shutil.rmtree, unfinished, True)  # of a run that was killed
-            if shards:
-                save_shards(shards, unfinished)
-        except OSError as error:
-            run_on_rank_zero(self.warn_unsaved, state, error)
-        else:
-            run_on_rank_zero(self.save_state, state, values, unfinished)
+        "Keep the state. All processes call it, and the first one writes."
+        self.last_saved = time.monotonic()
+        run_on_rank_zero(self.write, state, state.state_dict())
 
-    def save_state(
+    def write(
         self,
         state,  # a `TrainingState`
-        values: dict,  # its `state_dict`, without shards
-        shards: Path,  # a folder with them, if they are divided
+        values: dict,  # its `state_dict`
     ):
         "Write a checkpoint, then remove the oldest ones. A full disk is survived."
+        step = state.history.steps
         try:
-            with write_folder(self.path(state.history.steps)) as new:
-                if shards.exists():
-                    os.rename(shards, new / SHARDS)
+            with write_folder(self.path(step)) as new:
                 write_model(state.model, new)
-                content = io.BytesIO()  # errors of writing are then Python's own
-                torch.save(values, content)
-                (new / 'training.pt').write_bytes(content.getbuffer())
+                torch.save(values, new / 'training.pt')
                 state.history.save(new / 'history.csv')
-        except OSError as error:
-            self.warn_unsaved(state, error)
-        else:
-            # of this run: what it passed over, since it is damaged, has a larger number
-            ours = [step for step in self.steps() if step <= state.history.steps]
-            for step in ours[self.keep :]:
-                shutil.rmtree(self.path(step))
+        except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError
+            kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
+            warnings.warn(f'no checkpoint of step {step}, {kept}: {error}')
+            return
 
-    def warn_unsaved(self, state, error):  # a `TrainingState`; why it could not be written
-        kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
-        warnings.warn(f'no checkpoint of step {state.history.steps}, {kept}: {error}')
+        # a damaged one that this run passed over has a larger number, and does not count
+        ours = [number for number in self.steps() if number <= step]
+        for number in ours[self.keep :]:
+            shutil.rmtree(self.path(number))
 
     def read_newest(self) -> tuple:  # step, 0 if there is none; weights; state
-        "The newest checkpoint that can be read. Raises `ValueError` if processes differ."
-        found = 0, {}, {}
+        "The newest checkpoint that can be read."
         for step in self.steps():
             try:
-                found = step, *read_folder(self.path(step), read_checkpoint)
+                weights, values = read_folder(self.path(step), read_checkpoint)
             except (OSError, ValueError, RuntimeError) as error:
                 warnings.warn(f'{self.path(step)} is passed over: {error}')
             else:
-                break
-        if (
-            len(set(steps := gather_values(found[0]))) > 1
-        ):  # of another, each would train on
+                return step, weights, values
+        return 0, {}, {}
+
+    def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
+        """Go on with the newest checkpoint that can be read. Raises `ValueError` if it is of
+        another run, or if processes differ."""
+        run_on_rank_zero(self.remove_unfinished)
+        step, weights, values = self.read_newest()
+        steps = gather_values(step)
+        if len(set(steps)) > 1:  # each would train on from another one
             raise argument_error(
                 'folder',
                 f'{self.folder}, where the processes can read the steps {steps}',
                 'one that all of them can read',
             )
-        return found
-
-    def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
-        "Go on with the newest checkpoint that can be read. Raises `ValueError`."
-        step, tensors, saved = self.read_newest()
-        if not step:
+        if step == 0:
             return False
+
         model = unwrap_compiled(state.model)
-        check_fit(model, tensors)
-        if (shards := self.path(step) / SHARDS).exists():
-            parameter = next(state.runner.parameters())
-            saved = put_shards(saved, load_shards(shards, parameter))
-        try:
-            state.load_state_dict(saved)
-        except KeyError as error:
-            raise ValueError(
-                f'{self.path(step)} is of another version of this '
-                f'library: it has no {error}'
-            ) from error
-        model.load_state_dict(tensors, strict=False)
+        check_fit(model, weights)
+        state.load_state_dict(values)
+        model.load_state_dict(weights, strict=False)
+        scatter_weights(model, state.runner)
         return True
 
-    def log_row(self, row: dict):  # the newest of the history
-        "Show it in TensorBoard, if that is wanted."
-        if self.curves and process_rank() == 0:
-            self.curves.add(row)
-
-    def close(self):  # when the training ends; another one may follow
-        if self.curves:
-            self.curves.close()
+    def remove_unfinished(self):
+        "Remove what a run was writing when it was killed."
+        for path in self.folder.glob('.step-*'):
+            shutil.rmtree(path, ignore_errors=True)
 
     def evaluated(self) -> dict:  # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."
         paths = sorted((self.folder / 'evaluated').glob('step-*'))
-        return {int(path.name[5:]): path for path in paths}
+        return {int(path.name.removeprefix('step-')): path for path in paths}
 
     def save_evaluated(self, state):  # a `TrainingState`; its history has an `eval_loss`
         "Keep the weights of this evaluation and some before it, and those of the best."
-        if not self.keep_evaluated:
+        if self.keep_evaluated == 0:
             return
+        step = state.history.steps
         losses = dict(zip(*state.history.column('eval_loss')))
-        if state.history.steps not in losses:
+        if step not in losses:
             raise argument_error('eval_fn', 'no loss', 'a loss, for keep_evaluated')
-        path = self.folder / 'evaluated' / self.path(state.history.steps).name
+
+        path = self.folder / 'evaluated' / self.path(step).name
         try:
             with write_folder(path) as new:
                 write_model(state.model, new)
         except OSError as error:
             warnings.warn(f'{path} is not written: {error}')
+
         best = min(losses, key=lambda step: nan_to_inf(losses[step]))
-        wanted = {*sorted(losses)[-self.keep_evaluated :], best}
+        wanted = {best, *sorted(losses)[-self.keep_evaluated :]}
         for step, path in self.evaluated().items():
             if step not in wanted:
                 shutil.rmtree(path)
 
     def save_failure(self, error):  # a `NotFinite`
         "Keep the batches of the step whose loss was not finite, to be studied."
-        path, content = self.folder / f'not-finite-{error.step:08}.pt', io.BytesIO()
-        torch.save(
-            dict(
-                step=error.step,
-                loss=error.loss,
-                message=str(error),
-                gradient_norm=error.gradient_norm,
-                lr=error.learning_rate,
-                inputs=[list(batch.inputs) for batch in error.batches],
-                targets=[batch.targets for batch in error.batches],
-            ),
-            content,
+        path = self.folder / f'not-finite-{error.step:08}.pt'
+        values = dict(
+            step=error.step,
+            loss=error.loss,
+            message=str(error),
+            gradient_norm=error.gradient_norm,
+            lr=error.learning_rate,
+            inputs=[list(batch.inputs) for batch in error.batches],
+            targets=[batch.targets for batch in error.batches],
         )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.getbuffer())
-        except OSError as full:
+            torch.save(values, path)
+        except (OSError, RuntimeError) as full:
             warnings.warn(f'the batches could not be kept: {full}')
         else:
             error.args = (f'{error} (its batches are in {path})',)
+
+    def log_row(self, row: dict):  # the newest of the history
+        "Show it in TensorBoard, if that is wanted."
+        if self.curves and process_rank() == 0:
+            self.curves.add(row)
+
+    def close(self):
+        "End the curves of this training; another one may follow."
+        if self.curves:
+            self.curves.close()
 
 
 def read_checkpoint(
@@ -428,41 +411,9 @@ def read_checkpoint(
     "Read without running anything. Raises `OSError`, `ValueError` or `RuntimeError`."
     from safetensors.torch import load_file
 
+    weights = load_file(folder / WEIGHTS)
     state = torch.load(folder / 'training.pt', map_location='cpu', weights_only=True)
-    return load_file(folder / WEIGHTS), state
-
-# %% ../nbs/14_checkpoint.ipynb #curves
-class Curves:
-    "The history of a training, written for TensorBoard as it grows."
-
-    def __init__(self, folder: Path):  # for the files
-        # find out now, not after the first steps
-        import_extra('tensorboard', 'curves in a browser are shown by', 'tensorboard')
-        self.folder, self.writer, self.ended = folder, None, False
-
-    def add(self, row: dict):  # of the history: numbers by name, and their step
-        "Write a row. Where that is impossible, warn once, and write no more."
-        from torch.utils.tensorboard import SummaryWriter
-
-        if self.ended:
-            return
-        try:  # from the first step on: what an earlier run has shown of it is taken back
-            self.writer = self.writer or SummaryWriter(self.folder, purge_step=row['step'])
-            for name in row.keys() - {'step'}:
-                self.writer.add_scalar(name, row[name], row['step'])
-            self.writer.flush()
-        except OSError as error:
-            warnings.warn(f'no more curves for TensorBoard: {error}')
-            self.ended = True
-
-    def close(self):
-        "Let go of the file; whoever trains again begins another one."
-        writer, self.writer = self.writer, None
-        try:
-            if writer:
-                writer.close()
-        except OSError:
-            pass  # said before
+    return weights, state
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
 def average_models(
@@ -473,6 +424,7 @@ def average_models(
     "One model whose weights are the means of those of several. Source: section 6.1."
     if not folders:
         raise argument_error('folders', folders, 'at least one')
+
     model = load_model(folders[0], model_class)
     total = {name: tensor.double() for name, tensor in distinct_weights(model).items()}
     for folder in folders[1:]:
@@ -483,6 +435,7 @@ def average_models(
             )
         for name, tensor in distinct_weights(other).items():
             total[name] += tensor.double()
+
     mean = {name: tensor / len(folders) for name, tensor in total.items()}
     model.load_state_dict(mean, strict=False)  # shared weights are in it once
     return model.to(device)

@@ -162,7 +162,7 @@ def explain_failures(
     "Join the processes of a run, and say in words what kept it from its end."
     silent = False  # of several processes, the first one speaks
     try:
-        with joined_processes(shard):
+        with joined_processes():
             silent = process_rank() > 0
             yield
     except (ValueError, ImportError) as error:

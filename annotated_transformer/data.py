@@ -5,136 +5,25 @@
 # %% ../nbs/10_data.ipynb #data-code-2
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from annotated_transformer.config import (
-    Config,
-    SpecialTokens,
-    argument_error,
-    check_choice,
-    check_ids,
-    check_sizes,
-)
+from .config import SpecialTokens, argument_error, check_sizes
 from .speed.async_copy import to_device
-from .utils.atomic_folders import read_folder
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Vocabulary', 'WordVocabulary', 'pad_sequences', 'count_targets', 'Batch',
-           'check_pairs', 'check_sequence', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction',
-           'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'pad_sequences', 'count_targets', 'Batch', 'check_pairs', 'check_sequence',
+           'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
 FIRST_SYMBOL = 3  # ids from here on mean something
-
-# %% ../nbs/10_data.ipynb #vocabulary
-@dataclass(frozen=True)
-class Vocabulary(Config):
-    "Tokens in the order of their ids, kept in `vocab.json` beside the model."
-
-    tokens: tuple  # of texts, all different; smaller ids are special tokens
-    first_id = FIRST_SYMBOL  # of the first of them; not annotated, so not a field
-
-    def __post_init__(self):
-        tokens = tuple(self.tokens)  # a list, in a file
-        if not all(isinstance(token, str) for token in tokens):
-            raise argument_error('tokens', tokens, 'texts')
-        double = [token for token, count in Counter(tokens).items() if count > 1]
-        if double:
-            raise argument_error('tokens', double[0], 'every token once')
-
-        # a frozen dataclass sets its attributes like this
-        object.__setattr__(self, 'tokens', tokens)
-        ids = {token: id for id, token in enumerate(tokens, self.first_id)}
-        object.__setattr__(self, 'ids', ids)
-
-    def __len__(self) -> int:
-        return self.first_id + len(self.tokens)  # V
-
-    def save(
-        self,
-        folder,  # one that exists
-    ) -> Path:  # the file
-        "Write `vocab.json` into a folder."
-        path = Path(folder) / 'vocab.json'
-        content = {'tokenizer': type(self).__name__, **self.to_dict()}
-        path.write_text(json.dumps(content, indent=0) + '\n', encoding='utf-8')
-        return path
-
-    @classmethod
-    def load(cls, folder):  # written by `save`
-        """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
-        `ValueError` that names what is missing or wrong."""
-        path = Path(folder) / 'vocab.json'
-
-        def read(folder):
-            return (folder / path.name).read_text(encoding='utf-8')
-
-        try:
-            content = dict(json.loads(read_folder(folder, read, [path.name])))
-            check_choice('tokenizer', content.pop('tokenizer', None), [cls.__name__])
-            return cls.from_dict(content)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f'{path} holds no {cls.__name__}: {error}') from error
-
-# %% ../nbs/10_data.ipynb #word-vocabulary
-@dataclass(frozen=True)
-class WordVocabulary(Vocabulary):
-    "Whole words as ids, separated by blanks; an unknown word is an error."
-
-    @classmethod
-    def of(
-        cls,
-        pairs: list,  # of two texts
-    ) -> WordVocabulary:
-        "The words of both languages, in the order of the alphabet."
-        words = {word for pair in pairs for text in pair for word in text.split()}
-        return cls(sorted(words, key=lambda word: (word.lower(), word)))
-
-    def encode(
-        self,
-        text: str,  # words separated by blanks
-    ) -> list:  # of ids
-        "The id of each word. Raises `ValueError` that names a word without one."
-        words = text.split()
-        unknown = [word for word in words if word not in self.ids]
-        if unknown:
-            raise argument_error('text', unknown[0], 'words of the vocabulary')
-        return [self.ids[word] for word in words]
-
-    def words(
-        self,
-        ids: list,  # as from `encode`, special tokens too
-    ) -> list:  # of texts, as labels of an axis
-        "The word of each id; special tokens by their names."
-        for i in ids:
-            check_ids(len(self), id=i)
-        special = {PAD: 'PAD', BOS: 'BOS', EOS: 'EOS'}
-        return [special[i] if i in special else self.tokens[i - self.first_id] for i in ids]
-
-    def decode(
-        self,
-        ids: list,  # as from a model
-    ) -> str:
-        "The words as a text, special tokens left out."
-        return ' '.join(self.words([i for i in ids if i >= self.first_id]))
-
-    def encode_pairs(
-        self,
-        pairs: list,  # of two texts
-    ) -> list:  # of two lists of ids
-        "The ids of sources and targets."
-        return [(self.encode(source), self.encode(target)) for source, target in pairs]
 
 # %% ../nbs/10_data.ipynb #pad
 def pad_sequences(

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from .config import argument_error, import_extra
+from .config import argument_error
+from .utils.extras import import_extra
 from .tokenizers.base import Tokenizer
 
 # BLEU and chrF are sacreBLEU's. This module stays beside it to show the variants that

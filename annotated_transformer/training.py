@@ -5,15 +5,11 @@
 # %% ../nbs/13_training.ipynb #training-code-2
 from __future__ import annotations
 
-import csv
 import signal
-import sys
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from itertools import islice
 
 import torch
@@ -29,9 +25,26 @@ from annotated_transformer.config import (
     check_seed,
     check_sizes,
 )
+from annotated_transformer.distributed import (
+    all_reduce_any,
+    average_over_processes,
+    full_tensor,
+    gather_state,
+    gather_values,
+    gather_weights,
+    n_processes,
+    process_rank,
+    random_states,
+    run_on_rank_zero,
+    scatter_state,
+    set_random_states,
+    shard_like,
+    whole_on_rank_zero,
+    wrap_distributed,
+)
+from .history import History
 from annotated_transformer.loss import (
     evaluation_mode,
-    nan_to_inf,
     padding_of,
     perplexity,
     score_targets,
@@ -44,27 +57,12 @@ from annotated_transformer.optimizer import (
     clip_gradients,
     set_learning_rate,
 )
-from annotated_transformer.distributed import (
-    all_reduce_any,
-    average_over_processes,
-    gather_weights,
-    shard_like,
-    gather_values,
-    n_processes,
-    run_on_rank_zero,
-    process_rank,
-    random_states,
-    set_random_states,
-    wrap_distributed,
-    scatter_state,
-    scatter_weights,
-    full_tensor,
-)
+from .utils.progress import ProgressBar
+from .utils.signals import Interrupted, stop_signals
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'History',
-           'evaluate', 'step_batches', 'progress_bar', 'NotFinite', 'check_finite', 'Interrupted', 'stop_signals',
-           'TrainingState', 'train_steps', 'train']
+__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step',
+           'evaluate', 'step_batches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
@@ -89,6 +87,7 @@ class TrainConfig(Config):
     precision: str = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
     compile: bool = False  # translate the model with torch.compile first
     seed: int = 0  # of dropout
+
     presets = {
         'default': {},
         'paper': dict(
@@ -104,13 +103,12 @@ class TrainConfig(Config):
         check_train_config(self)
 
     def learning_rate(self, step: int) -> float:  # of a step, counted from 1
-        return self.lr * SCHEDULES[self.schedule](
-            step, min(self.warmup_steps, self.steps), self.steps
-        )
+        schedule = SCHEDULES[self.schedule]
+        warmup_steps = min(self.warmup_steps, self.steps)
+        return self.lr * schedule(step, warmup_steps, self.steps)
 
-    def is_due(
-        self, step: int, *every: int
-    ) -> bool:  # once in so many steps, and at the end
+    def is_due(self, step: int, *every: int) -> bool:
+        "Whether something is to be done now: once in so many steps (0: never), and at the end."
         return step == self.steps or any(n > 0 and step % n == 0 for n in every)
 
 # %% ../nbs/13_training.ipynb #check-train-config
@@ -118,14 +116,22 @@ def check_train_config(
     config: TrainConfig,  # to be checked
 ):
     "Refuse numbers and words that cannot train anything, with a `ValueError`."
-    sizes = 'steps', 'warmup_steps', 'grad_accum_steps', 'log_every'
-    check_sizes(patience=config.patience or 1, **{n: getattr(config, n) for n in sizes})
+    check_sizes(
+        steps=config.steps,
+        warmup_steps=config.warmup_steps,
+        grad_accum_steps=config.grad_accum_steps,
+        log_every=config.log_every,
+        patience=config.patience or 1,
+    )
+    if config.eval_every or config.patience:
+        check_sizes(eval_every=config.eval_every)
+
     check_probabilities(label_smoothing=config.label_smoothing, ema_decay=config.ema_decay)
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
-    check_seed(config.seed), check_flags(compile=config.compile)
-    if config.eval_every or config.patience:
-        check_sizes(eval_every=config.eval_every)
+    check_seed(config.seed)
+    check_flags(compile=config.compile)
+
     check_numbers(
         'a finite number above 0',
         lambda given: given > 0,
@@ -143,22 +149,28 @@ def pick_device(
     name: str = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
 ) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` for one that is not there."
-    there = {
-        'cuda': torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        'mps': int(torch.backends.mps.is_available()),
-        'cpu': 1,
-    }  # how many
+    # how many there are of each kind, the fastest first
+    counts = {'cuda': 0, 'mps': 0, 'cpu': 1}
+    if torch.cuda.is_available():
+        counts['cuda'] = torch.cuda.device_count()
+    if torch.backends.mps.is_available():
+        counts['mps'] = 1
+    there = {kind: count for kind, count in counts.items() if count > 0}
+
     if name == 'auto':
-        return torch.device(next(kind for kind in there if there[kind]))
-    check_choice('device', str(name).partition(':')[0], ['auto', *there])
-    expected = 'one that is there: ' + ', '.join(
-        kind if n == 1 else f'{kind}:0 to {kind}:{n - 1}' for kind, n in there.items() if n
-    )
+        return torch.device(list(there)[0])
+
+    check_choice('device', str(name).partition(':')[0], ['auto', *counts])
+    names = [
+        kind if count == 1 else f'{kind}:0 to {kind}:{count - 1}'
+        for kind, count in there.items()
+    ]
+    expected = 'one that is there: ' + ', '.join(names)
     try:
         device = torch.device(name)
     except RuntimeError as error:
         raise argument_error('device', name, expected) from error
-    if (device.index or 0) >= there[device.type]:
+    if (device.index or 0) >= counts[device.type]:
         raise argument_error('device', name, expected)
     return device
 
@@ -169,9 +181,16 @@ def autocast(
 ):  # a context manager
     "Mixed precision for the forward pass: bfloat16 if asked for, or where a GPU has it."
     check_choice('precision', precision, PRECISIONS)
-    fast = device.type == 'cuda' and torch.cuda.is_bf16_supported(including_emulation=False)
-    dtype = PRECISIONS[precision] or (torch.bfloat16 if fast else torch.float32)
-    return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
+    dtype = PRECISIONS[precision]
+    if dtype is None:
+        has_bfloat16 = device.type == 'cuda' and torch.cuda.is_bf16_supported(
+            including_emulation=False
+        )
+        dtype = torch.bfloat16 if has_bfloat16 else torch.float32
+
+    if dtype == torch.float32:
+        return nullcontext()
+    return torch.autocast(device.type, dtype)
 
 # %% ../nbs/13_training.ipynb #train-step
 def train_step(
@@ -182,8 +201,11 @@ def train_step(
     loss_fn: Callable = sequence_loss,  # (model, batch, smoothing) -> summed loss
 ) -> tuple[Tensor, Tensor]:  # nats per token; gradient norm before clipping
     "One update of the weights from one or more batches."
-    device, n = next(model.parameters()).device, n_processes()
+    device = next(model.parameters()).device
+    n = n_processes()
     n_tokens = max(1, sum(batch.n_tokens for batch in batches))  # 1 if nothing is asked
+
+    # gradients of all batches add up
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in batches:
@@ -193,71 +215,34 @@ def train_step(
             loss = loss_fn(model, part, config.label_smoothing) * (n / n_tokens)
         loss.backward()
         total += loss.detach()
+
     norm = full_tensor(clip_gradients(model.parameters(), config.max_grad_norm))
     optimizer.step()
     return average_over_processes(total), norm
-
-# %% ../nbs/13_training.ipynb #history
-@dataclass
-class History:
-    "Rows of numbers noted along a run; each row has a `step`."
-
-    rows: list = field(default_factory=list)  # dicts of numbers by name, each with a step
-    steps: int = 0  # updates done
-    seconds: float = 0.0  # spent on training, evaluations not counted
-    n_tokens: int = 0  # target tokens trained on
-
-    def record(self, step: int, **numbers):  # values by name
-        self.rows.append(dict(step=step, **numbers))
-
-    def count_step(self, step: int, batches: list, seconds: float):  # since the run began
-        self.steps, self.seconds = step, seconds
-        self.n_tokens += sum(batch.n_tokens for batch in batches)
-
-    def log_step(self, loss: float, gradient_norm: float, lr: float):  # of the last one
-        self.record(
-            self.steps,
-            loss=loss,
-            gradient_norm=gradient_norm,
-            lr=lr,
-            tokens_per_second=self.n_tokens / max(self.seconds, 1e-9),
-        )  # so far
-
-    def column(self, name: str) -> tuple[list, list]:  # steps and values
-        rows = [row for row in self.rows if name in row]
-        return [row['step'] for row in rows], [row[name] for row in rows]
-
-    def has_stalled(self, patience: int) -> bool:  # evaluations; 0: never
-        "Whether so many evaluations at the end have brought no lower loss."
-        losses = [*map(nan_to_inf, self.column('eval_loss')[1])]
-        older, newer = losses[:-patience], losses[-patience:]
-        return bool(patience and older) and min(newer) >= min(older)
-
-    def save(self, path):  # a file ending in .csv
-        "Write all rows as comma-separated values; what a row has not stays empty."
-        names = list(dict.fromkeys(name for row in self.rows for name in row))
-        with open(path, 'w', newline='', encoding='utf-8') as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(self.rows)
 
 # %% ../nbs/13_training.ipynb #evaluate
 def evaluate(
     model: nn.Module,  # (*inputs) -> logits
     batches: Iterable,  # of `Batch` or `LabelledBatch`, finite
+    *,
     labels: bool = False,  # targets are labels, as in `classification_loss`
     rows: int | None = None,  # see `score_targets`; for large vocabularies
 ) -> dict:  # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device = next(model.parameters()).device
-    loss = correct = n_tokens = 0
+    loss = 0.0
+    correct = 0
+    n_tokens = 0
+
     with evaluation_mode(model):
         for batch in batches:
             pad_id = None if labels else padding_of(model, batch)
-            n_tokens, batch = n_tokens + batch.n_tokens, batch.to(device)
-            nats, right = score_targets(model, batch, pad_id, rows)
-            loss, correct = loss + nats, correct + right
-    if not n_tokens:
+            batch_loss, batch_correct = score_targets(model, batch.to(device), pad_id, rows)
+            loss += batch_loss
+            correct += batch_correct
+            n_tokens += batch.n_tokens
+
+    if n_tokens == 0:
         raise argument_error('batches', 'no target', 'one that counts')
     return dict(
         loss=loss / n_tokens,
@@ -287,34 +272,6 @@ def step_batches(
             yield step, group
 
 # %% ../nbs/13_training.ipynb #progress-bar
-def progress_bar(
-    total: int,  # steps
-    wanted: bool | None,  # False: nothing; None: a bar, if in a terminal, messages
-    done: int = 0,  # steps of an earlier run
-):
-    "tqdm's bar: text in a terminal, a widget in a notebook. Its `write` tells messages."
-    if wanted is False or process_rank():
-        return _NoBar()  # one bar for all processes
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # no lecture where there are no ipywidgets
-        from tqdm.auto import (
-            tqdm,
-        )  # only here, so that the library imports with torch alone
-    return tqdm(
-        total=total,
-        initial=done,
-        unit='step',
-        disable=wanted is None and not sys.stderr.isatty(),
-    )
-
-
-class _NoBar(nullcontext):  # shows nothing, and needs no tqdm
-    def __enter__(self):
-        return self
-
-    update = set_postfix = write = lambda self, *words, **numbers: None
-
-
 CHECKED_STEPS = 10  # whose losses are looked at together, at the most
 
 
@@ -326,64 +283,35 @@ class NotFinite(FloatingPointError):
         step: int,  # counted from 1
         loss: float,  # nats per token
         gradient_norm: float,  # before clipping
-        config: TrainConfig,  # for rate and limit
+        learning_rate: float,  # of this step
         batches: list,  # of this step
     ):
-        self.step, self.loss, self.gradient_norm = step, loss, gradient_norm
-        self.learning_rate, self.batches = config.learning_rate(step), batches
+        self.step = step
+        self.loss = loss
+        self.gradient_norm = gradient_norm
+        self.learning_rate = learning_rate
+        self.batches = batches
         super().__init__(
             f'the loss is {loss:g}, the gradient norm {gradient_norm:g} at '
-            f'step {step}, at a learning rate of {self.learning_rate:g}; '
+            f'step {step}, at a learning rate of {learning_rate:g}; '
             'look at its batches, or try a smaller lr or max_grad_norm'
         )
 
 
 def check_finite(
-    recent: list,  # of (step, batches, loss, gradient norm); emptied
+    recent: list,  # of (step, batches, loss, gradient norm)
     config: TrainConfig,  # of the run
 ):
     "Raise `NotFinite` for the first of some steps whose loss or gradient is not finite."
-    sums = torch.stack([loss + norm for *_, loss, norm in recent] or [torch.zeros(())])
-    for i in (~sums.isfinite()).nonzero().flatten().tolist()[:1]:
-        step, group, loss, norm = recent[i]
-        raise NotFinite(step, float(loss), float(norm), config, group)
-    recent.clear()
+    if not recent:
+        return
 
-# %% ../nbs/13_training.ipynb #stop-signals
-class Interrupted(KeyboardInterrupt):
-    "A training was asked to stop, and did so after a whole step."
-
-    def __init__(
-        self,
-        number: int,  # of the signal
-        history: History,  # up to the last step
-    ):
-        self.number, self.history = number, history
-        super().__init__(f'{signal.Signals(number).name} after step {history.steps:,}')
-
-
-@contextmanager
-def stop_signals() -> Iterator[list]:  # numbers of the signals that have come
-    "Note the first SIGINT, SIGTERM or SIGHUP; another one acts as it does elsewhere."
-    received, usual = [], {}
-
-    def note(number, frame):
-        received.append(number)
-        if n_processes() > 1:
-            return  # torchrun passes on what they have got themselves
-        for other, handler in usual.items():
-            signal.signal(other, handler)
-
-    if threading.current_thread() is threading.main_thread():  # others get no signals
-        for name in ('SIGINT', 'SIGTERM', 'SIGHUP'):  # Windows has no SIGHUP
-            number = getattr(signal, name, signal.SIGINT)
-            if signal.getsignal(number) not in (signal.SIG_IGN, None, note):  # as nohup
-                usual[number] = signal.signal(number, note)
-    try:
-        yield received
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+    # one look at all of them, because each look makes a GPU wait
+    sums = torch.stack([loss + norm for step, batches, loss, norm in recent])
+    for finite, (step, batches, loss, norm) in zip(sums.isfinite().tolist(), recent):
+        if not finite:
+            rate = config.learning_rate(step)
+            raise NotFinite(step, float(loss), float(norm), rate, batches)
 
 # %% ../nbs/13_training.ipynb #trainingstate
 @dataclass
@@ -397,141 +325,150 @@ class TrainingState:
     runner: nn.Module  # what is trained: the model, or what processes share of it
     average: WeightAverage | None = None  # of the runner's weights
 
-    def log(
-        self, loss: Tensor, gradient_norm: Tensor, bar, checkpoints
-    ):  # of the last step
-        "Note and show how it goes."
-        self.history.log_step(
-            float(loss), float(gradient_norm), self.config.learning_rate(self.history.steps)
-        )
-        bar.set_postfix(loss=f'{float(loss):.4f}')
-        if checkpoints:
-            checkpoints.log_row(self.history.rows[-1])
-
-    def evaluate(
-        self, eval_fn: Callable | None, bar, checkpoints
-    ) -> float:  # seconds it took
-        "If it is due: measure, write it down, and keep the weights that were measured."
-        start, steps, rows = time.perf_counter(), self.history.steps, self.history.rows
-        if not (
-            eval_fn
-            and steps
-            and self.config.is_due(steps, self.config.eval_every)
-            and steps not in (row['step'] for row in rows if 'loss' not in row)
-        ):
-            return 0.0  # there is no such function, or it is not due, or done
-        with self.average.applied() if self.average else nullcontext():
-            gather_weights(self.runner, self.model)
-            scores = gather_values(eval_fn(self.model.eval()))[0]  # all go by the same ones
-            if self.config.patience and 'loss' not in scores:
-                raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
-            self.history.record(steps, **{f'eval_{k}': scores[k] for k in scores})
-            measured = ', '.join(f'{k} {scores[k]:.4g}' for k in scores)
-            bar.write(f'step {steps:,}: {measured}', file=sys.stderr)  # as the bar
-            if checkpoints:
-                checkpoints.log_row(self.history.rows[-1])
-                run_on_rank_zero(checkpoints.save_evaluated, self)
-        return time.perf_counter() - start
-
-    def state_dict(self) -> dict:  # all but the weights; plain values and tensors
-        gather_weights(self.runner, self.model)  # which are saved beside it
+    def state_dict(self) -> dict:  # plain values and tensors
+        "All but the weights, which are gathered in the model. All processes call it."
+        gather_weights(self.runner, self.model)
+        means = self.average.means if self.average else []
         return dict(
-            optimizer=self.optimizer.state_dict(),
-            average=self.average.means if self.average else [],
+            optimizer=gather_state(self.optimizer.state_dict()),
+            average=[whole_on_rank_zero(mean) for mean in means],
             history=asdict(self.history),
             config=self.config.to_dict(),
             random=random_states(next(self.model.parameters()).device),
         )
 
+    @torch.no_grad()
     def load_state_dict(self, state: dict):  # as from `state_dict`
         "Go back to it. Raises `ValueError` if the run had another configuration."
-        saved = type(self.config)().to_dict() | state['config']  # options may be new
         for name, value in self.config.to_dict().items():
-            if (before := saved[name]) != value:
+            before = state['config'].get(name)
+            if before != value:
                 raise argument_error(name, value, f'{before!r}, as in the run before')
+
+        self.history = History(**state['history'])
         self.optimizer.load_state_dict(scatter_state(state['optimizer'], self.optimizer))
-        vars(self.history).update(state['history'])
         if self.average:
-            self.load_average(state['average'])
+            for mean, saved in zip(self.average.means, state['average']):
+                mean.copy_(shard_like(mean, saved))
+            self.average.steps = self.history.steps  # one update after each
         set_random_states(state['random'], next(self.model.parameters()).device)
 
-    @torch.no_grad()
-    def load_average(self, means: list):  # of whole tensors
-        "Go on with a moving average; each process with its shards."
-        for mean, whole in zip(self.average.means, means):
-            mean.copy_(shard_like(mean, whole))
-        self.average.steps = self.history.steps  # one update after each
-
 # %% ../nbs/13_training.ipynb #train-steps
-def train_steps(
-    state: TrainingState,  # as it is at the beginning
-    batches: Iterable,  # of `Batch`, from the first one on
-    eval_fn: Callable | None,  # model -> metrics
-    checkpoints,  # None, or what saves the state, see chapter 14
-    loss_fn: Callable,  # (model, batch, label_smoothing) -> summed loss
-    bar,  # from `progress_bar`
-    stopped: list,  # from `stop_signals`
-) -> int | None:  # the signal that ended it
-    "Train from the step after the last one to `config.steps`, or until it stalls."
-    config, history, recent = state.config, state.history, []
-    runner = torch.compile(state.runner) if config.compile else state.runner
-    started = time.perf_counter() - history.seconds
-    started += state.evaluate(eval_fn, bar, checkpoints)  # what a signal has put off
-    for step, group in step_batches(batches, config, history.steps):
-        if history.has_stalled(config.patience):
-            break
-        set_learning_rate(state.optimizer, config.learning_rate(step))
-        loss, norm = train_step(runner.train(), group, state.optimizer, config, loss_fn)
-        if state.average:
-            state.average.update()
-        history.count_step(step, group, time.perf_counter() - started)
-        recent.append((step, group, loss, norm))
-        due = checkpoints and checkpoints.is_due(step, config.steps)
-        stop, save = all_reduce_any(stopped, checkpoints and (stopped or due))
-        if save or config.is_due(step, CHECKED_STEPS, config.log_every, config.eval_every):
-            check_finite(recent, config)
-        if config.is_due(step, config.log_every):
-            state.log(loss, norm, bar, checkpoints)
-        if not stop:
-            started += state.evaluate(eval_fn, bar, checkpoints)
-        if save or (checkpoints and history.has_stalled(config.patience)):
-            checkpoints.save(state)
-        bar.update()
-        if stop:
-            return (stopped or [signal.SIGTERM])[0]  # it may have come to another one
+def record_evaluation(
+    state: TrainingState,  # after a step
+    eval_fn: Callable,  # model -> metrics
+    checkpoints,  # None, or what keeps the weights
+    bar: ProgressBar,  # shows the result
+):
+    "Measure the model as it would be kept now, write it down, and keep its weights."
+    step = state.history.steps
+    with state.average.applied() if state.average else nullcontext():
+        gather_weights(state.runner, state.model)
+        scores = gather_values(eval_fn(state.model.eval()))[0]  # all go by the same ones
+        if state.config.patience and 'loss' not in scores:
+            raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
+
+        state.history.record(step, **{f'eval_{name}': scores[name] for name in scores})
+        measured = ', '.join(f'{name} {value:.4g}' for name, value in scores.items())
+        bar.write(f'step {step:,}: {measured}')
+        if checkpoints:
+            checkpoints.log_row(state.history.rows[-1])
+            run_on_rank_zero(checkpoints.save_evaluated, state)
 
 # %% ../nbs/13_training.ipynb #train
 def train(
     model: nn.Module,  # on its device; changed in place, and left in evaluation mode
     batches: Iterable,  # of `Batch`, at least steps * grad_accum_steps
     config: TrainConfig = TrainConfig(),  # steps, rates, precision
+    *,
     eval_fn: Callable[[nn.Module], dict] | None = None,  # model -> metrics
     checkpoints=None,  # see `Checkpoints`: saves the run, and goes on with it
     loss_fn: Callable = sequence_loss,  # (model, batch, label_smoothing) -> summed loss
-    progress: bool | None = True,  # see `progress_bar`
-    shard: bool = False,  # until it replaces USE_FSDP, which decides
+    progress: bool | None = True,  # see `ProgressBar`
+    shard: bool = False,  # divide the weights among the processes, see `wrap_distributed`
 ) -> History:
     "Train for `config.steps` updates. Raises `NotFinite`; `Interrupted`, if asked to stop."
     if config.patience and not eval_fn:
         raise argument_error('eval_fn', None, 'a function')
-    torch.manual_seed(config.seed + process_rank())  # others fall out in each process
-    decay, runner = config.ema_decay, wrap_distributed(model)  # the model, in one process
+
+    # all that changes while the model is trained
+    torch.manual_seed(config.seed + process_rank())  # each process has its own dropout
+    runner = wrap_distributed(model, shard=shard)  # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
-    average = WeightAverage(runner.parameters(), decay) if decay else None
+    average = None
+    if config.ema_decay:
+        average = WeightAverage(runner.parameters(), config.ema_decay)
     state = TrainingState(model, optimizer, History(), config, runner, average)
-    if checkpoints and checkpoints.load(state):
-        scatter_weights(model, runner)
+
+    # go on where an earlier run was stopped
+    if checkpoints:
+        checkpoints.load(state)
+    history = state.history
+
+    compiled = torch.compile(runner) if config.compile else runner
+    unchecked = []  # steps whose losses were not looked at yet
+    stop = False
     try:
         with (
-            progress_bar(config.steps, progress, state.history.steps) as bar,
-            stop_signals() as stopped,
+            ProgressBar(config.steps, progress, done=history.steps) as bar,
+            stop_signals() as signals,
         ):
-            stop = train_steps(state, batches, eval_fn, checkpoints, loss_fn, bar, stopped)
+            # the evaluation that the earlier run has put off
+            done = history.steps
+            if eval_fn and done > 0 and config.is_due(done, config.eval_every):
+                if not history.has_evaluation(done):
+                    record_evaluation(state, eval_fn, checkpoints, bar)
+
+            started = time.perf_counter() - history.seconds
+            for step, group in step_batches(batches, config, done):
+                if history.has_stalled(config.patience):
+                    break
+
+                # one update of the weights
+                set_learning_rate(optimizer, config.learning_rate(step))
+                loss, norm = train_step(compiled.train(), group, optimizer, config, loss_fn)
+                if average:
+                    average.update()
+                history.count_step(step, group, time.perf_counter() - started)
+
+                # what one process decides, all do
+                due = checkpoints and checkpoints.is_due(step, config.steps)
+                stop, save = all_reduce_any(signals, checkpoints and (signals or due))
+
+                # look at the losses before anything of them is kept
+                unchecked.append((step, group, loss, norm))
+                if save or config.is_due(
+                    step, CHECKED_STEPS, config.log_every, config.eval_every
+                ):
+                    check_finite(unchecked, config)
+                    unchecked.clear()
+
+                # write down how it goes
+                if config.is_due(step, config.log_every):
+                    history.log_step(float(loss), float(norm), config.learning_rate(step))
+                    bar.show(loss=f'{float(loss):.4f}')
+                    if checkpoints:
+                        checkpoints.log_row(history.rows[-1])
+
+                # evaluate on held-out data, unless somebody waits for the end
+                if eval_fn and not stop and config.is_due(step, config.eval_every):
+                    paused = time.perf_counter()
+                    record_evaluation(state, eval_fn, checkpoints, bar)
+                    started += time.perf_counter() - paused
+
+                if checkpoints and (save or history.has_stalled(config.patience)):
+                    checkpoints.save(state)
+                bar.update()
+                if stop:
+                    break
+
+        # the weights that were measured are those that stay
         if average:
-            average.copy_to_model()  # what was measured is what stays
+            average.copy_to_model()
         gather_weights(runner, model)
         if stop:
-            raise Interrupted(stop, state.history)
+            number = signals[0] if signals else signal.SIGTERM  # or another process got it
+            raise Interrupted(number, history)
     except NotFinite as error:
         if checkpoints:
             run_on_rank_zero(checkpoints.save_failure, error)
@@ -540,4 +477,4 @@ def train(
         if checkpoints:
             checkpoints.close()
         model.eval()
-    return state.history
+    return history

@@ -18,7 +18,8 @@ from .datasets.parallel_text import clean_text
 from .decoding import generate_ids
 from .inspection.attention_maps import AttentionMaps, trace_attention
 from .search import beam_search, check_beam
-from .tokenizers.bpe import Tokenizer, checked_texts
+from .tokenizers.base import Tokenizer, checked_texts
+from .tokenizers.bpe import BPETokenizer
 from .training import pick_device
 from .transformer import Transformer
 
@@ -40,7 +41,7 @@ class Translator:
         device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     ) -> Translator:
         "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
-        tokenizer = Tokenizer.load(folder)
+        tokenizer = BPETokenizer.load(folder)
         model = load_model(folder, Transformer, pick_device(device))
         if model.config.vocab_size != len(tokenizer):
             raise argument_error(

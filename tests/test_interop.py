@@ -891,9 +891,8 @@ def test_settings_that_are_the_same_everywhere_are_kept():
     config = from_torch(model)["encoder"].layers[0]
     assert [
         config.feed_forward.dropout.p,
-        config.residuals[0].dropout.p,
-        config.residuals[1].dropout.p,
-    ] == [0.2, 0.1, 0.1]
+        config.dropout.p,
+    ] == [0.2, 0.1]
 
 
 @pytest.mark.parametrize(

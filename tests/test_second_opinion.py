@@ -14,7 +14,8 @@ from annotated_transformer.decoding import greedy_decode
 from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.search import beam_search
 from annotated_transformer.training import TrainConfig, train
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 pytestmark = pytest.mark.slow
 

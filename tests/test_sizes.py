@@ -15,7 +15,8 @@ from annotated_transformer.experiments.language_model import ngram_losses, sampl
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.speed.allocations import peak_bytes
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 
 def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):

@@ -14,7 +14,7 @@ pytest.importorskip(
     "tokenizers", reason="byte pairs are learnt with tokenizers: pip install tokenizers"
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
-from annotated_transformer.config import import_extra
+from annotated_transformer.utils.extras import import_extra
 from annotated_transformer.tokenizers.base import Tokenizer
 from annotated_transformer.tokenizers.bpe import TOKENIZER_FILE, BPETokenizer
 from annotated_transformer.tokenizers.characters import CharTokenizer

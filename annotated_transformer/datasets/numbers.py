@@ -12,8 +12,8 @@ from annotated_transformer.config import (
     check_choice,
     check_seed,
     check_sizes,
-    import_extra,
 )
+from ..utils.extras import import_extra
 from .parallel_text import ParallelText, clean_text, fold_text
 
 # %% auto #0

@@ -29,7 +29,7 @@ from annotated_transformer.debugging.probes import (
     verdict,
 )
 from ..loss import evaluation_mode
-from ..transformer import init_cache
+from ..kv_cache import DecoderCache
 
 # %% auto #0
 __all__ = ['PROBES', 'PREREQUISITES', 'probe_finite', 'probe_repeat', 'probe_dropout', 'probe_cache', 'stepwise_logits',
@@ -125,9 +125,11 @@ def stepwise_logits(
     batch, length = tgt.shape
     if len(ids) == 2:
         memory, memory_mask = model.encode(ids[0])
-        cache = init_cache(model.decoder.layers, batch, length, memory, memory_mask)
+        cache = DecoderCache.empty(
+            model.decoder.layers, batch, length, memory=memory, memory_mask=memory_mask
+        )
     else:
-        cache = init_cache(model.blocks.layers, batch, length)
+        cache = DecoderCache.empty(model.blocks.layers, batch, length)
     cache.position += offset
 
     steps = [model.decode_step(tgt[:, t : t + 1], cache) for t in range(length)]

@@ -27,12 +27,8 @@ from annotated_transformer.data import (
     check_pairs,
     pad_sequences,
 )
-from annotated_transformer.datasets.images import (
-    ImageDataset,
-    digits,
-    random_affine,
-    stratified_split,
-)
+from ..datasets.held_out import stratified_split
+from ..datasets.images import ImageDataset, digits, random_affine
 from ..decoding import Hypotheses, greedy_decode
 from annotated_transformer.experiments.runs import (
     Experiment,
@@ -280,10 +276,10 @@ def run_captioning(
     config: CaptioningConfig = CaptioningConfig(),  # what to do
     *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see chapter 73
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
     device = pick_device(device)

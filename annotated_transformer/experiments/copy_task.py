@@ -88,7 +88,12 @@ class CopyTaskConfig(ExperimentConfig):
         held_out: bool = False,  # those that are never trained on
     ):  # an endless iterator of (source ids, target ids)
         return synthetic_pairs(
-            self.task, self.n_symbols, self.min_len, self.max_len, self.seed, held_out
+            self.task,
+            self.n_symbols,
+            self.min_len,
+            self.max_len,
+            seed=self.seed,
+            held_out=held_out,
         )
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #held-out-pairs
@@ -119,12 +124,12 @@ def run_copy_task(
     config: CopyTaskConfig = CopyTaskConfig(),  # what to do
     *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
     eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
     decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers, see chapter 20
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see chapter 73
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device = pick_device(device)

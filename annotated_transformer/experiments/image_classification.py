@@ -21,13 +21,13 @@ from annotated_transformer.config import (
     check_probabilities,
     check_sizes,
 )
+from ..datasets.held_out import stratified_split
 from annotated_transformer.datasets.images import (
     ImageDataset,
     digits,
     image_batches,
     image_folder,
     random_affine,
-    stratified_split,
 )
 from annotated_transformer.experiments.runs import (
     Experiment,
@@ -200,10 +200,10 @@ def run_image_classification(
     config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
     *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see chapter 73
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device = pick_device(device)
@@ -218,7 +218,9 @@ def run_image_classification(
     augment = partial(
         random_affine, shift=config.shift, degrees=config.degrees, scale=config.scale
     )
-    batches = image_batches(data, train_idx, config.batch_size, config.seed, augment)
+    batches = image_batches(
+        data, train_idx, config.batch_size, seed=config.seed, augment=augment
+    )
     parts = dict(training=train_idx, held_out=test_idx)
     measure = partial(accuracies, data=data, parts=parts)
 

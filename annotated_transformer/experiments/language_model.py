@@ -17,13 +17,13 @@ from ..config import SpecialTokens, argument_error, check_sizes
 from ..utils.memory import check_memory
 from ..data import EOS, PAD
 from annotated_transformer.datasets.python_reference import (
-    CharTokenizer,
     deduplicate,
     load_python_reference,
     random_windows,
     sliding_windows,
     split_text,
 )
+from ..tokenizers.characters import CharTokenizer
 from ..decoding import greedy_decode
 from annotated_transformer.experiments.runs import (
     Experiment,
@@ -37,7 +37,8 @@ from annotated_transformer.inspection.attention_maps import (
 )
 from ..models.gpt import GPT, GPTConfig
 from ..models.ngram import KneserNey, ngram_loss
-from ..training import evaluate, pick_device, progress_bar, train
+from ..training import evaluate, pick_device, train
+from ..utils.progress import ProgressBar
 
 # %% auto #0
 __all__ = ['LANGUAGE_MODEL_SUMMARY', 'LANGUAGE_MODEL', 'LanguageModelConfig', 'sample_prompts', 'generate_text', 'format_example',
@@ -191,7 +192,7 @@ def ngram_losses(
     check_memory(80 * n_tokens, 'counting n-grams', text=f'{n_tokens:,} tokens')
 
     losses = {}
-    with progress_bar(3, progress) as bar:
+    with ProgressBar(3, progress) as bar:
         for n in (2, 3, 5):
             model = KneserNey(training, n, vocab_size)
             losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
@@ -203,10 +204,10 @@ def run_language_model(
     config: LanguageModelConfig = LanguageModelConfig(),  # what to do
     *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see chapter 73
+    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device = pick_device(device)

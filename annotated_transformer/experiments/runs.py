@@ -25,8 +25,9 @@ from annotated_transformer.utils.atomic_folders import (
     lock_folder,
     write_folder,
 )
-from ..distributed import process_rank, run_on_rank_zero
-from ..training import History, TrainConfig
+from ..distributed import run_on_rank_zero, process_rank
+from ..history import History
+from ..training import TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',

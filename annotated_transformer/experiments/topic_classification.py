@@ -15,13 +15,12 @@ from ..checkpoint import Checkpoints
 from ..config import check_seed, check_sizes
 from ..data import LabelledBatch
 from annotated_transformer.datasets.python_reference import (
-    SPECIAL,
     Corpus,
-    WordTokenizer,
     labelled_batch,
     read_corpus,
     shuffled_batches,
 )
+from ..tokenizers.words import BERT_SPECIAL_TOKENS, BertWordTokenizer
 from annotated_transformer.experiments.runs import (
     Experiment,
     ExperimentConfig,
@@ -41,8 +40,8 @@ from annotated_transformer.models.bert import (
     SentenceClassifier,
     mask_tokens,
 )
+from ..history import History
 from annotated_transformer.training import (
-    History,
     TrainConfig,
     evaluate,
     pick_device,
@@ -72,7 +71,7 @@ class BagOfWords(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # not used
     ) -> Tensor:  # B C
-        real = (ids >= len(SPECIAL))[..., None]  # B L 1
+        real = (ids >= len(BERT_SPECIAL_TOKENS))[..., None]  # B L 1
         summed = (self.weight[ids] * real).sum(1)
         return summed / real.sum(1).clamp(min=1).sqrt() + self.bias
 
@@ -112,12 +111,12 @@ def train_classifier(
 # %% ../../nbs/54_experiments.topic_classification.ipynb #masked-batch
 def masked_batch(
     passages: list,  # of (sentence, its neighbour or None)
-    tokenizer: WordTokenizer,  # that of the model
+    tokenizer: BertWordTokenizer,  # that of the model
     config: BERTConfig,  # special tokens
     generator: torch.Generator,  # of what is hidden
 ) -> LabelledBatch:  # targets B L
     "Passages with some words hidden."
-    ids, segments = tokenizer.encode_pairs(passages, config.pad_id)
+    ids, segments = tokenizer.encode_passages(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
     return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
 
@@ -254,7 +253,9 @@ def run_topic_classification(
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
-    corpus = read_corpus(config.n_topics, config.n_heldout, config.n_labelled, config.seed)
+    corpus = read_corpus(
+        config.n_topics, config.n_heldout, config.n_labelled, seed=config.seed
+    )
 
     def part(name):  # each training has checkpoints of its own
         return checkpoints.part(name) if checkpoints else None
@@ -320,8 +321,8 @@ def plot(
 ) -> dict:  # name of a picture -> picture
     "Where each head of the last layer looks in one sentence; [CLS] is the first row."
     sentence, _ = result.examples[index]
-    ids, _ = result.tokenizer.encode_pair(sentence, None)
-    maps = trace_self_attention(result.model, ids, result.tokenizer.decode(ids))
+    ids, _ = result.tokenizer.encode_passage(sentence, None)
+    maps = trace_self_attention(result.model, ids, result.tokenizer.words(ids))
 
     [part] = maps.weights
     last_layer = result.model.config.n_layers - 1

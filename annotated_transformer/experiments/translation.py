@@ -26,17 +26,15 @@ from annotated_transformer.config import (
     check_sizes,
 )
 from ..data import Batch, batch_by_tokens, pair_length
-from annotated_transformer.datasets.parallel_text import (
-    ParallelText,
-    clean_text,
-    open_parallel_text,
-)
+from ..datasets.corpora import open_parallel_text
+from ..datasets.parallel_text import ParallelText, clean_text
 from annotated_transformer.datasets.streamed_text import (
     MappedPairs,
     corpus_digest,
     open_divided_text,
 )
-from ..tokenizers.bpe import SampledPairs, Tokenizer
+from ..tokenizers.base import Tokenizer
+from ..tokenizers.bpe import BPETokenizer, SampledPairs
 from annotated_transformer.experiments.runs import (
     Experiment,
     ExperimentResult,
@@ -58,7 +56,8 @@ from annotated_transformer.distributed import (
 )
 from ..search import check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
-from ..transformer import Transformer, TransformerConfig
+from ..transformer import Transformer
+from ..transformer_config import TransformerConfig
 from ..translation import Translator
 
 # %% auto #0
@@ -265,7 +264,7 @@ def encode_parts(
     text = open_text(config)
     clean = text.map(clean_pair)
 
-    tokenizer = Tokenizer.learn(
+    tokenizer = BPETokenizer.learn(
         (side for pair in clean.train for side in pair),
         config.vocab_size,
         lowercase=config.lowercase,
@@ -319,9 +318,9 @@ def run_translation(
     config: TranslationConfig = TranslationConfig(),  # what to do
     *,
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `progress_bar`
+    progress: bool | None = True,  # see `ProgressBar`
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
-    shard: bool = False,  # divide the weights among the processes, see chapter 73
+    shard: bool = False,  # divide the weights among the processes, see `train`
     n_bleu: int = 200,  # validation sentences that are translated after each epoch
 ) -> ExperimentResult:  # examples are (source text, target text), predictions are texts
     "Train a translator, select a model by the validation part, and score it on the test."

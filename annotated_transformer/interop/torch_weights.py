@@ -15,7 +15,7 @@ from annotated_transformer.interop.weight_map import (
     import_weights,
 )
 from ..layers import ACTIVATIONS, LayerNorm
-from ..transformer import Transformer, build_decoder, build_encoder
+from ..transformer import Decoder, Encoder, Transformer
 from ..transformer_config import StackConfig
 
 # %% auto #0
@@ -30,8 +30,8 @@ TORCH_WEIGHTS = {  # side -> ours -> theirs
         'layers.{i}.self_attention.out_proj.*': 'layers.{i}.self_attn.out_proj.*',
         'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
         'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
-        'layers.{i}.residuals.0.norm.*': 'layers.{i}.norm1.*',
-        'layers.{i}.residuals.1.norm.*': 'layers.{i}.norm2.*',
+        'layers.{i}.norm1.*': 'layers.{i}.norm1.*',
+        'layers.{i}.norm2.*': 'layers.{i}.norm2.*',
     },
     'decoder': {
         'layers.{i}.self_attention.qkv_proj.weight': 'layers.{i}.self_attn.in_proj_weight',
@@ -46,9 +46,9 @@ TORCH_WEIGHTS = {  # side -> ours -> theirs
         'layers.{i}.cross_attention.out_proj.*': 'layers.{i}.multihead_attn.out_proj.*',
         'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
         'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
-        'layers.{i}.residuals.0.norm.*': 'layers.{i}.norm1.*',
-        'layers.{i}.residuals.1.norm.*': 'layers.{i}.norm2.*',
-        'layers.{i}.residuals.2.norm.*': 'layers.{i}.norm3.*',
+        'layers.{i}.norm1.*': 'layers.{i}.norm1.*',
+        'layers.{i}.norm2.*': 'layers.{i}.norm2.*',
+        'layers.{i}.norm3.*': 'layers.{i}.norm3.*',
     },
 }
 TORCH_FINAL_NORM = {'final_norm.*': 'norm.*'}
@@ -171,11 +171,11 @@ def from_torch(
         raise argument_error('model', type(model).__name__, 'nn.Transformer')
 
     ours, matches = nn.ModuleDict(), []
-    for side, build in (('encoder', build_encoder), ('decoder', build_decoder)):
+    for side, kind in (('encoder', Encoder), ('decoder', Decoder)):
         stack = getattr(model, side)
         config = stack_config(stack, side)
         with EmptyInit():
-            ours[side] = build(config)
+            ours[side] = kind.from_config(config)
 
         # the closing norm, where there is one
         final_norm = nn.Identity()

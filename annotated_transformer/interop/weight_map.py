@@ -344,8 +344,8 @@ GPT2_WEIGHTS = {  # ours -> theirs
     'blocks.layers.{i}.self_attention.out_proj.*': 'transformer.h.{i}.attn.c_proj.*',
     'blocks.layers.{i}.feed_forward.linear1.*': 'transformer.h.{i}.mlp.c_fc.*',
     'blocks.layers.{i}.feed_forward.linear2.*': 'transformer.h.{i}.mlp.c_proj.*',
-    'blocks.layers.{i}.residuals.0.norm.*': 'transformer.h.{i}.ln_1.*',
-    'blocks.layers.{i}.residuals.1.norm.*': 'transformer.h.{i}.ln_2.*',
+    'blocks.layers.{i}.norm1.*': 'transformer.h.{i}.ln_1.*',
+    'blocks.layers.{i}.norm2.*': 'transformer.h.{i}.ln_2.*',
     'blocks.final_norm.*': 'transformer.ln_f.*',
 }
 GPT2_TRANSPOSED = (  # of theirs, at the end of a name
@@ -380,10 +380,8 @@ BERT_WEIGHTS = {  # ours -> theirs
     ),
     'encoder.layers.{i}.feed_forward.linear1.*': 'encoder.layer.{i}.intermediate.dense.*',
     'encoder.layers.{i}.feed_forward.linear2.*': 'encoder.layer.{i}.output.dense.*',
-    'encoder.layers.{i}.residuals.0.norm.*': (
-        'encoder.layer.{i}.attention.output.LayerNorm.*'
-    ),
-    'encoder.layers.{i}.residuals.1.norm.*': 'encoder.layer.{i}.output.LayerNorm.*',
+    'encoder.layers.{i}.norm1.*': ('encoder.layer.{i}.attention.output.LayerNorm.*'),
+    'encoder.layers.{i}.norm2.*': 'encoder.layer.{i}.output.LayerNorm.*',
 }
 BERT_POOLER = {'pooler.*': 'pooler.dense.*'}
 BERT_MASKED_LM_HEAD = {
@@ -433,8 +431,8 @@ VIT_WEIGHTS = {  # ours -> theirs
     'encoder.layers.{i}.self_attention.out_proj.*': 'layers.{i}.attention.o_proj.*',
     'encoder.layers.{i}.feed_forward.linear1.*': 'layers.{i}.mlp.fc1.*',
     'encoder.layers.{i}.feed_forward.linear2.*': 'layers.{i}.mlp.fc2.*',
-    'encoder.layers.{i}.residuals.0.norm.*': 'layers.{i}.layernorm_before.*',
-    'encoder.layers.{i}.residuals.1.norm.*': 'layers.{i}.layernorm_after.*',
+    'encoder.layers.{i}.norm1.*': 'layers.{i}.layernorm_before.*',
+    'encoder.layers.{i}.norm2.*': 'layers.{i}.layernorm_after.*',
     'encoder.final_norm.*': 'layernorm.*',
 }
 
@@ -496,10 +494,8 @@ MARIAN_WEIGHTS = {  # ours -> theirs
     ),
     'encoder.layers.{i}.feed_forward.linear1.*': 'model.encoder.layers.{i}.fc1.*',
     'encoder.layers.{i}.feed_forward.linear2.*': 'model.encoder.layers.{i}.fc2.*',
-    'encoder.layers.{i}.residuals.0.norm.*': (
-        'model.encoder.layers.{i}.self_attn_layer_norm.*'
-    ),
-    'encoder.layers.{i}.residuals.1.norm.*': 'model.encoder.layers.{i}.final_layer_norm.*',
+    'encoder.layers.{i}.norm1.*': ('model.encoder.layers.{i}.self_attn_layer_norm.*'),
+    'encoder.layers.{i}.norm2.*': 'model.encoder.layers.{i}.final_layer_norm.*',
     'decoder.layers.{i}.self_attention.qkv_proj.*': (
         'model.decoder.layers.{i}.self_attn.q_proj.*',
         'model.decoder.layers.{i}.self_attn.k_proj.*',
@@ -518,13 +514,9 @@ MARIAN_WEIGHTS = {  # ours -> theirs
     ),
     'decoder.layers.{i}.feed_forward.linear1.*': 'model.decoder.layers.{i}.fc1.*',
     'decoder.layers.{i}.feed_forward.linear2.*': 'model.decoder.layers.{i}.fc2.*',
-    'decoder.layers.{i}.residuals.0.norm.*': (
-        'model.decoder.layers.{i}.self_attn_layer_norm.*'
-    ),
-    'decoder.layers.{i}.residuals.1.norm.*': (
-        'model.decoder.layers.{i}.encoder_attn_layer_norm.*'
-    ),
-    'decoder.layers.{i}.residuals.2.norm.*': 'model.decoder.layers.{i}.final_layer_norm.*',
+    'decoder.layers.{i}.norm1.*': ('model.decoder.layers.{i}.self_attn_layer_norm.*'),
+    'decoder.layers.{i}.norm2.*': ('model.decoder.layers.{i}.encoder_attn_layer_norm.*'),
+    'decoder.layers.{i}.norm3.*': 'model.decoder.layers.{i}.final_layer_norm.*',
 }
 PEGASUS_WEIGHTS = {  # norms first: one more at the end of either side
     **MARIAN_WEIGHTS,

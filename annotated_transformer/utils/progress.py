@@ -9,7 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from ..config import import_extra
+from .extras import import_extra
 from ..distributed import process_rank
 
 # %% auto #0

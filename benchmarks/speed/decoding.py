@@ -32,7 +32,8 @@ from annotated_transformer.speed.decoding_speed import (
     measure_products,
     prepare_for_decoding,
 )
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 ENDLESS = SpecialTokens(eos_id=None)
 SOURCE_LENGTH, SEED = 32, 0
@@ -42,7 +43,9 @@ def ours(model, src, length: int, beam: int):
     "The best answers, cached."
     if beam == 1:
         return greedy_decode(model, src, length, special=ENDLESS)
-    return beam_search(model, src, length, ENDLESS, beam_size=beam, length_penalty=0.0)
+    return beam_search(
+        model, src, length, special=ENDLESS, beam_size=beam, length_penalty=0.0
+    )
 
 
 def theirs(model, src, length: int, beam: int):

@@ -10,16 +10,20 @@ results/loading_cpu.json.
 
 import logging
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
 import transformers
-from machine import Results, arguments, rounded, seconds
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from support.machine import Results, arguments, rounded, seconds
 from safetensors.torch import load_file
 
 from annotated_transformer.checkpoint import load_model, save_model
 from annotated_transformer.interop.huggingface import from_huggingface
-from annotated_transformer.transformer import Transformer, TransformerConfig
+from annotated_transformer.transformer import Transformer
+from annotated_transformer.transformer_config import TransformerConfig
 
 LLAMA = dict(
     vocab_size=49152,
