@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional, get_args, get_type_hints
+from typing import Annotated, Optional, get_type_hints
 
 # Threads that wait should sleep, not spin. It has to be said before torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')

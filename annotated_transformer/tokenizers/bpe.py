@@ -26,6 +26,8 @@ from annotated_transformer.utils.atomic_folders import (
     read_manifest,
     wait_for_folder,
 )
+from ..utils.extras import import_extra
+from ..utils.memory import check_memory
 
 # %% auto #0
 __all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD', 'byte_letters',

@@ -29,7 +29,6 @@ from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
 from annotated_transformer.translation import Translator
 from annotated_transformer.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
-from annotated_transformer.metrics import score_translations
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}
 CAPTIONS = {
@@ -138,7 +137,10 @@ def pronouns(translator: Translator, sources: list) -> dict:
         same = at_distance(weights, i - j)  # row k of it is token k + (i - j)
         on_person.append(same[..., j])
         elsewhere.append((same.sum(-1) - same[..., j]) / max(1, same.shape[-1] - 1))
-    mean = lambda tensors: rounded_lists(torch.stack(tensors).mean(0))
+
+    def mean(tensors):
+        return rounded_lists(torch.stack(tensors).mean(0))
+
     return dict(n=len(on_person), on_person=mean(on_person), same_distance=mean(elsewhere))
 
 
