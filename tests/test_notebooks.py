@@ -2,12 +2,15 @@
 
 import sys
 
+import pytest
 from project import ROOT, chapters
 
 sys.path.insert(0, str(ROOT / "nbs"))
 from run_notebooks import fingerprint
 
 
+# asked of a commit, not of every change
+@pytest.mark.slow
 def test_outputs_come_from_the_code_that_is_there():
     stale = []
     for chapter in chapters():

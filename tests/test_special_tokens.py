@@ -128,6 +128,7 @@ def seed():
     torch.manual_seed(0)
 
 
+@pytest.mark.slow
 def test_marian_is_asked_for_its_end():
     model = marian()
     special = SpecialTokens.of(model)
@@ -208,6 +209,7 @@ def test_a_batch_with_other_ids_than_the_model_is_refused_before_anything_is_lea
     )
 
 
+@pytest.mark.slow
 def test_a_compiled_model_answers_as_the_plain_one():
     model = transformer(pad_id=3, bos_id=4, eos_id=5)
     compiled, batch = (
