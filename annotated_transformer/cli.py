@@ -44,7 +44,8 @@ from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
 from .distributed import joined_processes, process_rank
 from .search import beam_search, check_beam
-from .training import Interrupted, NotFinite, pick_device
+from .training import NotFinite, pick_device
+from .utils.signals import Interrupted
 from .transformer import Transformer
 
 # %% auto #0
