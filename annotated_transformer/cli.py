@@ -39,9 +39,10 @@ from .inspection.attention_maps import trace_attention
 from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
 from .search import beam_search, check_beam
-from .training import Interrupted, NotFinite, pick_device
+from .training import NotFinite, pick_device
 from .transformer import Transformer
 from .translation import translate_lines
+from .utils.signals import Interrupted
 
 # %% auto #0
 __all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main', 'option_name',

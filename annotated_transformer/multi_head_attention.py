@@ -5,7 +5,6 @@
 # %% ../nbs/04_multi_head_attention.ipynb #multi-head-attention-code-2
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 

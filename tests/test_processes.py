@@ -17,7 +17,7 @@ from annotated_transformer.distributed import (
     n_processes,
     process_rank,
 )
-from annotated_transformer.training import Interrupted
+from annotated_transformer.utils.signals import Interrupted
 from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run

@@ -179,7 +179,8 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     "BERT's run trains four models, one after the other."
     from annotated_transformer.experiments import topic_classification
     from annotated_transformer.experiments.runs import run_and_save
-    from annotated_transformer.training import Interrupted, train
+    from annotated_transformer.training import train
+    from annotated_transformer.utils.signals import Interrupted
 
     trained = []
 
@@ -220,7 +221,8 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
 def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_signals):
     from annotated_transformer.data import batch_pairs
     from annotated_transformer.datasets.synthetic import synthetic_pairs
-    from annotated_transformer.training import Interrupted, TrainConfig, train
+    from annotated_transformer.training import TrainConfig, train
+    from annotated_transformer.utils.signals import Interrupted
 
     def batches(stop=0):
         for number, batch in enumerate(batch_pairs(synthetic_pairs(), 2), 1):
@@ -289,7 +291,9 @@ def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
     said = limited(
         f"""
 from annotated_transformer.checkpoint import Checkpoints, save_model
-from annotated_transformer.training import History, TrainConfig, TrainingState, build_optimizer
+from annotated_transformer.history import History
+from annotated_transformer.optimizer import build_optimizer
+from annotated_transformer.training import TrainConfig, TrainingState
 from annotated_transformer.transformer import Transformer
 from annotated_transformer.transformer_config import TransformerConfig
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
@@ -312,12 +316,9 @@ print("goes on")
 
 def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
     "The last good checkpoint stays, with its history."
-    from annotated_transformer.training import (
-        History,
-        TrainConfig,
-        TrainingState,
-        build_optimizer,
-    )
+    from annotated_transformer.history import History
+    from annotated_transformer.optimizer import build_optimizer
+    from annotated_transformer.training import TrainConfig, TrainingState
 
     model = Transformer(TINY)
     state = TrainingState(
