@@ -349,8 +349,13 @@ def fetch_file(
             with urllib.request.urlopen(url, timeout=timeout) as reply:
                 with open(part, 'xb') as file:
                     shutil.copyfileobj(reply, file)
+                announced = reply.headers.get('Content-Length')
 
-            found = sha256(part)  # also wrong if the end did not come
+            n_bytes = part.stat().st_size
+            if announced is not None and n_bytes != int(announced):
+                raise OSError(f'{n_bytes} of {announced} bytes came')
+
+            found = sha256(part)
             if found != checksum:
                 raise OSError(f'what came has the SHA-256 {found}, expected {checksum}')
             flush(part)
