@@ -235,6 +235,7 @@ def open_text(
 def clean_pair(
     pair,  # source text, target text
 ) -> tuple:  # the same, as a translator reads them
+    "Both texts with blanks and letters in one form."
     source, target = pair
     return clean_text(source), clean_text(target)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..checkpoint import load_model
 from ..config import argument_error
 from ..tokenizers.bpe import check_text, checked_ids, checked_texts
-from ..experiments.translation import Translator
+from ..translation import Translator
 from annotated_transformer.utils.atomic_folders import (
     MANIFEST,
     check_files,
