@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional, get_args, get_type_hints
+from typing import Annotated, Optional, get_type_hints
 
 # Threads that wait should sleep, not spin. It has to be said before torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
@@ -44,9 +44,10 @@ from .transformer import Transformer
 from .translation import translate_lines
 
 # %% auto #0
-__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main', 'option_name',
-           'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder', 'configure',
-           'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode', 'translate']
+__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main',
+           'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder',
+           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode',
+           'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -178,17 +179,20 @@ def explain_failures(
         say_how_to_go_on(folder, f'failed: {error}', 1, silent=silent)
 
 # %% ../nbs/93_cli.ipynb #run-experiment
+Device = Annotated[
+    str,
+    typer.Option(
+        help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+    ),
+]
+
+
 def run_experiment(
     experiment: Experiment,  # what to run
     settings: dict,  # of its configuration, and `preset`; None: not given
     out: Path | None,  # folder for the results
     *,
-    device: Annotated[
-        str,
-        typer.Option(
-            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
-        ),
-    ] = 'auto',
+    device: Device = 'auto',
     resume: Annotated[
         bool,
         typer.Option(
@@ -583,12 +587,7 @@ def translate(
             help='Write where each head looks in the first sentence to this HTML page.'
         ),
     ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
-        ),
-    ] = 'auto',
+    device: Device = 'auto',
 ):
     "Translate each line of standard input."
     try:
