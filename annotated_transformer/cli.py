@@ -45,9 +45,10 @@ from .translation import translate_lines
 from .utils.signals import Interrupted
 
 # %% auto #0
-__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main', 'option_name',
-           'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder', 'configure',
-           'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode', 'translate']
+__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main',
+           'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder',
+           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode',
+           'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -179,17 +180,20 @@ def explain_failures(
         say_how_to_go_on(folder, f'failed: {error}', 1, silent=silent)
 
 # %% ../nbs/93_cli.ipynb #run-experiment
+Device = Annotated[
+    str,
+    typer.Option(
+        help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+    ),
+]
+
+
 def run_experiment(
     experiment: Experiment,  # what to run
     settings: dict,  # of its configuration, and `preset`; None: not given
     out: Path | None,  # folder for the results
     *,
-    device: Annotated[
-        str,
-        typer.Option(
-            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
-        ),
-    ] = 'auto',
+    device: Device = 'auto',
     resume: Annotated[
         bool,
         typer.Option(
@@ -584,12 +588,7 @@ def translate(
             help='Write where each head looks in the first sentence to this HTML page.'
         ),
     ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
-        ),
-    ] = 'auto',
+    device: Device = 'auto',
 ):
     "Translate each line of standard input."
     try:
