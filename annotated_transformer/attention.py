@@ -113,14 +113,14 @@ class AttentionFunction(Protocol):
 
     def __call__(
         self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
+        query: Tensor,  # *batch Q Dk
+        key: Tensor,  # *batch K Dk
+        value: Tensor,  # *batch K Dv
+        mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
         *,
-        dropout: float = 0.0,
-        is_causal: bool = False,
-    ) -> Tensor: ...
+        dropout: float = 0.0,  # probability of dropping a weight, now
+        is_causal: bool = False,  # query i may attend to keys 0 ... i
+    ) -> Tensor: ...  # *batch Q Dv
 
 
 ATTENTIONS: dict[str, AttentionFunction] = {

@@ -19,6 +19,12 @@ __all__ = ['BeamCache', 'empty_cache']
 class BeamCache(DecoderCache):
     "A cache that all hypotheses of a source share; each sees its own ancestors."
 
+    # Tokens of all hypotheses are in one row, in the order in which they were written:
+    #
+    #   cache   BOS | a b | c d | ...    W = 2: one block of two for each step
+    #
+    # If d continues a, it sees BOS, a and itself, and neither b nor c. So a step has W new
+    # tokens at one position, and no key is ever moved.
     tree_mask: Tensor | None = None  # B W K, bool: ancestors, and the token itself
     n_expected = 0  # hypotheses that `reorder` has prepared the next step for
 
@@ -59,7 +65,7 @@ class BeamCache(DecoderCache):
             )
         self.n_expected = 0
 
-        # all of them are at the same position
+        # they are alternatives, so all of them are at the same position
         first = self.layers[0]
         positions = self.position + torch.zeros(
             n_new, dtype=torch.long, device=first.key.device

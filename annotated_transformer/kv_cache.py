@@ -43,7 +43,8 @@ class KVCache:
         key: Tensor,  # B H n Dk, of n new tokens
         value: Tensor,  # B H n Dv
     ) -> tuple[Tensor, Tensor]:  # B H K Dk and B H K Dv, of all tokens
-        "Append keys and values. Raises `ValueError` if they do not fit."
+        """Append keys and values. Raises `ValueError` if they do not fit; a static cache leaves
+        that to PyTorch."""
         n_new = key.shape[2]
 
         if self.static:
@@ -75,7 +76,7 @@ class DecoderCache:
         self.memory = [None] * len(layers) if memory is None else memory
         self.memory_mask = memory_mask
 
-        # of the next token; a tensor of its own where the layers count in tensors
+        # of the next token; not the length, as a beam writes several tokens at one position
         self.position = layers[0].length + 0
 
     @classmethod
@@ -129,7 +130,7 @@ class DecoderCache:
         positions = self.position + torch.arange(n_new, device=first.key.device)
         self.position = self.position + n_new
 
-        # the last token may attend to all that are there
+        # one token may attend to all that are there (a static buffer has empty places, too)
         if n_new == 1 and not first.static:
             return positions, None
 

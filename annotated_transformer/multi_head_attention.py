@@ -85,7 +85,7 @@ class QKVProjection(nn.Linear):
         d_k, d_v = head_sizes(d_model, n_heads, d_k, d_v)
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
 
-        # rows of the matrix that make queries, keys and values
+        # one matrix (`init_weights` starts it as one); its rows make queries, keys, values
         row_counts = [n_heads * d_k, n_kv_heads * d_k, n_kv_heads * d_v]
         super().__init__(d_model, sum(row_counts), bias=bias)
 
@@ -117,7 +117,7 @@ class QKVProjection(nn.Linear):
 
         if isinstance(memory, tuple):
             key, value = memory  # projected already
-            return query.contiguous(), key, value
+            return query.contiguous(), key, value  # few queries, read faster
         return query, *self.key_value(memory)
 
     def key_value(
@@ -180,10 +180,10 @@ class MultiHeadAttention(nn.Module):
 
         # put earlier tokens before the new ones
         if cache is not None:
-            query = query.contiguous()  # kernels read the few queries of a step faster so
+            query = query.contiguous()  # a step has few queries: kernels read them faster
             key, value = cache.update(key, value)
 
-        # attend: by the fused kernel, or by the formula if somebody asks for the weights
+        # attend; kernels return no weights, so the formula is used when they are asked for
         check_attention_inputs(query, key, value, mask, is_causal=is_causal)
         dropout = self.dropout if self.training else 0.0
         if need_weights:

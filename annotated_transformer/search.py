@@ -254,7 +254,7 @@ def beam_search(
             break
 
         # one step of the model, each hypothesis behind the one it continues
-        if beam_size > 1:
+        if beam_size > 1:  # one hypothesis has nothing to reorder
             cache.reorder(gather_beams(beam_idx, best))
         logits = model.decode_step(alive.ids[:, :, t], cache)  # B W V
 

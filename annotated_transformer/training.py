@@ -403,8 +403,9 @@ def train(
     # go on where an earlier run was stopped
     if checkpoints:
         checkpoints.load(state)
-    history = state.history
+    history = state.history  # `load` has replaced it
 
+    # each step: update, agree on stopping, look at the losses, note, evaluate, save
     compiled = torch.compile(runner) if config.compile else runner
     unchecked = []  # steps whose losses were not looked at yet
     stop = False
@@ -419,8 +420,10 @@ def train(
                 if not history.has_evaluation(done):
                     record_evaluation(state, eval_fn, checkpoints, bar)
 
+            # as if all of the run had begun so long ago; evaluation is not counted
             started = time.perf_counter() - history.seconds
             for step, group in step_batches(batches, config, done):
+                # no better for too long, perhaps already in the run that goes on
                 if history.has_stalled(config.patience):
                     break
 
@@ -432,8 +435,11 @@ def train(
                 history.count_step(step, group, time.perf_counter() - started)
 
                 # what one process decides, all do
-                due = checkpoints and checkpoints.is_due(step, config.steps)
-                stop, save = all_reduce_any(signals, checkpoints and (signals or due))
+                wants_stop = bool(signals)
+                wants_save = bool(checkpoints) and (
+                    wants_stop or checkpoints.is_due(step, config.steps)
+                )
+                stop, save = all_reduce_any(wants_stop, wants_save)
 
                 # look at the losses before anything of them is kept
                 unchecked.append((step, group, loss, norm))

@@ -99,16 +99,13 @@ class EncoderLayer(nn.Module):
         cache: KVCache | None = None,  # of earlier tokens, where there is one
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B L D
-        def attend(h):
-            return self.self_attention(
-                h, mask=mask, positions=positions, cache=cache, is_causal=is_causal
-            )
+        options = dict(mask=mask, positions=positions, cache=cache, is_causal=is_causal)
 
         if self.norm_first:
-            x = x + self.dropout(attend(self.norm1(x)))
+            x = x + self.dropout(self.self_attention(self.norm1(x), **options))
             x = x + self.dropout(self.feed_forward(self.norm2(x)))
         else:
-            x = self.norm1(x + self.dropout(attend(x)))
+            x = self.norm1(x + self.dropout(self.self_attention(x, **options)))
             x = self.norm2(x + self.dropout(self.feed_forward(x)))
         return x
 
@@ -143,24 +140,20 @@ class DecoderLayer(nn.Module):
         cache: KVCache | None = None,  # of earlier tokens, where there is one
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B T D
+        # only the stack may be given None: then its cache has the memory
         if memory is None:
             raise argument_error('memory', None, 'what the encoder returned')
 
-        def attend(h):
-            return self.self_attention(
-                h, mask=mask, positions=positions, cache=cache, is_causal=is_causal
-            )
-
-        def attend_to_memory(h):
-            return self.cross_attention(h, memory, mask=memory_mask)
+        own = dict(mask=mask, positions=positions, cache=cache, is_causal=is_causal)
+        cross = dict(memory=memory, mask=memory_mask)
 
         if self.norm_first:
-            x = x + self.dropout(attend(self.norm1(x)))
-            x = x + self.dropout(attend_to_memory(self.norm2(x)))
+            x = x + self.dropout(self.self_attention(self.norm1(x), **own))
+            x = x + self.dropout(self.cross_attention(self.norm2(x), **cross))
             x = x + self.dropout(self.feed_forward(self.norm3(x)))
         else:
-            x = self.norm1(x + self.dropout(attend(x)))
-            x = self.norm2(x + self.dropout(attend_to_memory(x)))
+            x = self.norm1(x + self.dropout(self.self_attention(x, **own)))
+            x = self.norm2(x + self.dropout(self.cross_attention(x, **cross)))
             x = self.norm3(x + self.dropout(self.feed_forward(x)))
         return x
 
@@ -240,7 +233,12 @@ class Decoder(nn.Module):
         is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
     ) -> Tensor:  # B T D
         caches = layer_caches(self.layers, cache)
-        memories = [memory] * len(self.layers) if cache is None else cache.memory
+        if cache is None:
+            memories = [memory] * len(self.layers)
+        elif memory is None:
+            memories = cache.memory
+        else:
+            raise argument_error('memory', tuple(memory.shape), 'None: the cache has it')
 
         for layer, layer_cache, layer_memory in zip(self.layers, caches, memories):
             x = layer(
@@ -288,7 +286,11 @@ def build_embeddings(
 
     src_embed = InputEmbedding(source, build_positions(config), config.dropout)
     tgt_embed = InputEmbedding(target, build_positions(config), config.dropout)
-    return src_embed, tgt_embed, LMHead(output) if config.output_bias else output
+
+    # what makes logits: the matrix read backwards, perhaps with a bias for each token
+    if config.output_bias:
+        return src_embed, tgt_embed, LMHead(output)
+    return src_embed, tgt_embed, output
 
 # %% ../nbs/08_transformer.ipynb #encoderdecoder
 class EncoderDecoder(nn.Module):
@@ -360,7 +362,7 @@ class EncoderDecoder(nn.Module):
     @torch.inference_mode()
     def decode_step(
         self,
-        ids: Tensor,  # B n, next tokens, or one of each hypothesis
+        ids: Tensor,  # B n, next tokens of a row; in a beam B W, one of each hypothesis
         cache: DecoderCache,  # of all earlier ones; changed
     ) -> Tensor:  # B n V
         "Logits of what follows some new tokens."

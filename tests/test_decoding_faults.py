@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from annotated_transformer import config
+from annotated_transformer.utils import memory
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.utils.memory import available_memory, check_memory, model_bytes
 from annotated_transformer.decoding import UncachedDecoder, generate_ids, greedy_decode
@@ -105,7 +105,7 @@ class Countdown:
 def test_position_and_row_are_named(decode, step, row):
     endless = SpecialTokens(eos_id=None)
     with pytest.raises(ValueError, match=f"at position {step} of row {row}$"):
-        decode(Countdown(tiny(), step, row), SOURCE, 6, endless)
+        decode(Countdown(tiny(), step, row), SOURCE, 6, special=endless)
 
 
 @pytest.mark.parametrize("decode", [greedy_decode, sample])
@@ -195,7 +195,7 @@ def test_ordinary_sizes_pass_with_little_memory(little_memory):
 
 
 def test_small_estimates_cost_no_look(monkeypatch):
-    monkeypatch.setattr(config, "available_memory", lambda device: pytest.fail("looked"))
+    monkeypatch.setattr(memory, "available_memory", lambda device: pytest.fail("looked"))
     check_memory(2**28 - 1, "a cache", max_len=3)
     greedy_decode(tiny(), SOURCE, 5)
 

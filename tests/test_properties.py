@@ -52,7 +52,7 @@ def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, densit
 @given(size, size, size, size, st.integers(0, 2**31))
 def test_projecting_at_once_equals_projecting_apart(n_heads, d_k, d_v, length, seed):
     torch.manual_seed(seed)
-    mha = MultiHeadAttention(6, n_heads, d_k, d_v, bias=True)
+    mha = MultiHeadAttention(6, n_heads, d_k=d_k, d_v=d_v, bias=True)
     x = torch.randn(2, length, 6)
     assert torch.allclose(mha(x), mha(x, x.clone()), rtol=0, atol=1e-5)
 

@@ -117,10 +117,6 @@ def test_other_threads_see_no_recording():
         with ThreadPoolExecutor(1) as pool:
             pool.submit(model, source, target).result()
         assert records == {}
-        hooks = [
-            module._forward_hooks or module._forward_pre_hooks for module in model.modules()
-        ]
-        assert not any(hooks)
         model(source, target)
         assert len(records) == 6 and all(len(calls) == 1 for calls in records.values())
 

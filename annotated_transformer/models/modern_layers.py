@@ -153,6 +153,8 @@ class GroupedQueryAttention(MultiHeadAttention):
     ):
         super().__init__(d_model, n_heads, d_k=d_k, d_v=d_k, rotary=rotary)
         check_heads(n_heads, n_kv_heads)
+
+        # in place of the one just made: fewer heads of keys and values
         self.qkv_proj = QKVProjection(
             d_model, n_heads, n_kv_heads=n_kv_heads, d_k=d_k, d_v=d_k, bias=bias
         )
@@ -190,7 +192,14 @@ class GroupedQueryAttention(MultiHeadAttention):
         if cache is not None:
             key, value = cache.update(key, value)
 
+        # as `check_attention_inputs` does where each head has its own keys
         batch, n_heads, n_queries, d_k = query.shape
+        if is_causal and n_queries != key.shape[2]:
+            raise argument_error(
+                'key',
+                tuple(key.shape),
+                f'as many keys as queries, {n_queries}, for is_causal',
+            )
         if mask is not None:
             if is_causal:
                 raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
@@ -207,7 +216,8 @@ class GroupedQueryAttention(MultiHeadAttention):
                 query, key, value, is_causal=True, enable_gqa=True
             )
         else:
-            # decoding: fold the queries of a group, so that no key is copied
+            # any other mask, or none (decoding, a window): fold the queries of a group,
+            # so that no key is copied
             rows, row_mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
             out = F.scaled_dot_product_attention(rows, key, value, attn_mask=row_mask)
             out = out.reshape(query.shape)

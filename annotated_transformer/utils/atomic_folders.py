@@ -247,7 +247,10 @@ def remove_unfinished(
             pass  # another process was faster
 
 
-def old_path(folder: Path) -> Path:  # where a folder is while it is being replaced
+def old_path(
+    folder: Path,  # absolute
+) -> Path:
+    "Where a folder is while it is being replaced."
     return folder.with_name(f'.{folder.name}.old')
 
 
