@@ -145,15 +145,18 @@ class DecoderLayer(nn.Module):
             raise argument_error('memory', None, 'what the encoder returned')
 
         own = dict(mask=mask, positions=positions, cache=cache, is_causal=is_causal)
-        cross = dict(memory=memory, mask=memory_mask)
 
         if self.norm_first:
             x = x + self.dropout(self.self_attention(self.norm1(x), **own))
-            x = x + self.dropout(self.cross_attention(self.norm2(x), **cross))
+            x = x + self.dropout(
+                self.cross_attention(self.norm2(x), memory, mask=memory_mask)
+            )
             x = x + self.dropout(self.feed_forward(self.norm3(x)))
         else:
             x = self.norm1(x + self.dropout(self.self_attention(x, **own)))
-            x = self.norm2(x + self.dropout(self.cross_attention(x, **cross)))
+            x = self.norm2(
+                x + self.dropout(self.cross_attention(x, memory, mask=memory_mask))
+            )
             x = self.norm3(x + self.dropout(self.feed_forward(x)))
         return x
 

@@ -45,7 +45,7 @@ class GPTConfig(StackConfig):
     n_layers: int = 12  # N
     attention_dropout: float = 0.1  # probability, on attention weights
     attention_bias: bool = True  # biases on the four projections
-    norm: NormOrder = 'pre'
+    norm: NormOrder = 'pre'  # before each sub-layer
     activation: Activation = 'gelu_tanh'  # see `ACTIVATIONS`
     vocab_size: int = 50257  # V
     max_len: int = 1024  # positions, the limit of learned ones
