@@ -25,13 +25,12 @@ from training_together import OPTIONS, batches, run
 pytestmark = pytest.mark.slow
 
 TRAINING = ROOT / "tests" / "training_together.py"
-CAN_SHARD = hasattr(torch.distributed.checkpoint, "HuggingFaceStorageWriter")
-needs_shards = pytest.mark.skipif(
-    not CAN_SHARD, reason="PyTorch saves shards without pickles from 2.9 on"
-)
-EQUAL = ["chunked=1", "accumulate=2 tie=1 unused=1 ema=.5 chunked=1"]
-if CAN_SHARD:
-    EQUAL += ["shard=1 chunked=1", "shard=1 accumulate=2 tie=1 unused=1 ema=.5"]
+EQUAL = [
+    "chunked=1",
+    "accumulate=2 tie=1 unused=1 ema=.5 chunked=1",
+    "shard=1 chunked=1",
+    "shard=1 accumulate=2 tie=1 unused=1 ema=.5",
+]
 
 
 def torchrun(
@@ -126,7 +125,6 @@ def test_each_row_is_computed_with_once(words, together):
     )
 
 
-@needs_shards
 def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
     "With copies and with shards, and with dropout: the random numbers of both processes have to come back, too."
     killed, whole = "dropout=.1 ema=.5 every=4 kill=8", "dropout=.1 ema=.5"
@@ -146,7 +144,6 @@ def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
         )
 
 
-@needs_shards
 def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
     (tmp_path / "0").mkdir()
@@ -172,7 +169,6 @@ def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     assert losses(tmp_path / "1") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
 
-@needs_shards
 def test_what_one_has_saved_shards_go_on_with(tmp_path):
     for name in ("0", "alone"):
         (tmp_path / name).mkdir()
@@ -190,7 +186,7 @@ def test_what_one_has_saved_shards_go_on_with(tmp_path):
     "shard",
     [
         pytest.param([], id="copies"),
-        pytest.param(["--shard"], id="shards", marks=needs_shards),
+        pytest.param(["--shard"], id="shards"),
     ],
 )
 def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
@@ -209,17 +205,6 @@ def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
     }
     assert {path.name for path in (tmp_path / "two").iterdir()} == files
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["two"]
-
-
-@needs_shards
-def test_shards_are_refused_where_they_cannot_be_saved(monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.delattr(torch.distributed.checkpoint, "HuggingFaceStorageWriter")
-    with pytest.raises(
-        ValueError, match="shard: got 'torch 2.*', expected torch 2.9 or newer"
-    ):
-        with joined_processes(shard=True):
-            pass
 
 
 def test_alone_nothing_changes():
