@@ -15,7 +15,7 @@ PIP := PYTHONWARNINGS=ignore "$(BIN)/python" -m pip --disable-pip-version-check 
 PINS := settings.ini setup.py constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help copy-task check test gpu docs notebooks lab core dev hooks clean distclean
+.PHONY: help copy-task lint check test gpu docs notebooks lab core dev hooks clean distclean
 
 # make splits names at blanks: the folder it made or removed would not be the one that was meant.
 ifneq "$(words $(VENV))" "1"
@@ -31,9 +31,11 @@ copy-task: $(VENV)/.core ## train a Transformer to copy, and see it copy exactly
 # A file goes to one worker, so that its fixtures are made once. Each notebook counts as a file, and they come first.
 PYTEST = "$(BIN)/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev ## lint, exported modules, fast tests and the chapters of the model, in under a minute
+lint: $(VENV)/.dev ## what ruff says of the code and its format
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
+
+check: lint ## lint, exported modules, fast tests and the chapters of the model, in about a minute
 	$(PYTEST) -q -m "not slow" $(MODEL) tests $(ARGS)
 
 test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/02_attention.ipynb for one, NBFLAGS=slow for slow cells too)
