@@ -254,7 +254,7 @@ def check_attention_inputs(
 
 def check_mask(
     mask: Tensor,  # bool, True = may attend
-    scores_shape: tuple,  # *batch Q K
+    scores_shape: tuple[int, ...],  # *batch Q K
 ):
     "Raise `ValueError` unless the mask is boolean and broadcasts to the scores."
     if mask.dtype != torch.bool:

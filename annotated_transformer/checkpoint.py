@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .config import argument_error, check_sizes, unwrap_compiled
+from annotated_transformer.config import (
+    Config,
+    argument_error,
+    check_sizes,
+    unwrap_compiled,
+)
 from .utils.memory import check_memory
 from annotated_transformer.distributed import (
     gather_values,
@@ -40,7 +48,7 @@ WEIGHTS = 'model.safetensors'
 
 def distinct_weights(
     model: nn.Module,  # any
-) -> dict:  # name -> tensor
+) -> dict[str, Tensor]:  # name -> tensor
     "Every weight once: a shared one under its first name, so that files can be compared."
     first = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -59,9 +67,10 @@ def write_model(
     from safetensors.torch import save_file
 
     model = unwrap_compiled(model)
-    if hasattr(model, 'config'):
-        config = {'model': type(model).__name__, 'format': FORMAT, **model.config.to_dict()}
-        (folder / CONFIG).write_text(json.dumps(config, indent=2) + '\n', encoding='utf-8')
+    config: Config | None = getattr(model, 'config', None)
+    if config is not None:
+        saved = {'model': type(model).__name__, 'format': FORMAT, **config.to_dict()}
+        (folder / CONFIG).write_text(json.dumps(saved, indent=2) + '\n', encoding='utf-8')
 
     try:
         save_file(distinct_weights(model), folder / WEIGHTS, {'format': 'pt'})
@@ -76,7 +85,7 @@ def write_model(
 
 def save_model(
     model: nn.Module,  # with a `config`, to be saved
-    folder,  # made if it is not there, replaced if this library wrote it
+    folder: str | os.PathLike[str],  # made if missing, replaced if this library wrote it
     tokenizer=None,  # saved beside it by its own `save(folder)`
     *,
     overwrite: bool = False,  # also a folder with other files in it
@@ -97,7 +106,7 @@ def save_model(
 def read_config(
     text: str,  # content of `config.json`
     model_class: type,  # which is expected
-):  # an instance of its `config_class`
+) -> Config:  # an instance of its `config_class`
     "The configuration of a saved model. Raises `ValueError` for one of another kind."
     if not hasattr(model_class, 'config_class'):
         name = getattr(model_class, '__name__', repr(model_class))
@@ -116,7 +125,7 @@ def read_config(
 
 def check_fit(
     model: nn.Module,  # as it should be; may be on the device `meta`
-    weights: dict,  # name -> tensor, or anything with a shape
+    weights: dict[str, Any],  # name -> tensor, or anything with a shape
 ):
     "Raise `ValueError` unless names and shapes are those of the model; lists all of them."
     expected, names = {}, {}  # a shared tensor has several names, of which one is stored
@@ -142,6 +151,9 @@ def check_fit(
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
+# %% ../nbs/14_checkpoint.ipynb #model-type
+Model = TypeVar('Model', bound=nn.Module)  # `load_model` returns what it is asked for
+
 # %% ../nbs/14_checkpoint.ipynb #build-empty
 class EmptyInit(TorchFunctionMode):
     """Modules that are made inside have weights on the device `meta`: shapes without
@@ -164,11 +176,11 @@ class EmptyInit(TorchFunctionMode):
 
 
 def build_empty(
-    config,  # of the model
-    model_class: type,  # to be built
+    config: Config,  # of the model
+    model_class: type[Model],  # to be built
     *,
     n_tensors: int,  # that are going to fill it
-) -> nn.Module:  # whose weights have no numbers yet
+) -> Model:  # whose weights have no numbers yet
     "A model to be filled. Raises `ValueError` for sizes that no tensor can have."
     # before a million layers are laid out: each has at least one tensor
     n_layers = getattr(config, 'n_layers', 0)
@@ -187,11 +199,11 @@ def build_empty(
 
 # %% ../nbs/14_checkpoint.ipynb #load-model-2
 def build_from(
-    config,  # of the model
-    model_class: type,  # to be built
-    weights: dict,  # name -> tensor
-    device='cpu',  # where to put it
-) -> nn.Module:  # with copies of these weights, in evaluation mode
+    config: Config,  # of the model
+    model_class: type[Model],  # to be built
+    weights: dict[str, Tensor],  # name -> tensor
+    device: str | torch.device = 'cpu',  # where to put it
+) -> Model:  # with copies of these weights, in evaluation mode
     "Build a model, compare, then fill it in."
     model = build_empty(config, model_class, n_tensors=len(weights))
     check_fit(model, weights)
@@ -214,16 +226,16 @@ def build_from(
 
 
 def load_model(
-    folder,  # written by `save_model`
-    model_class: type,  # for example `Transformer`
-    device='cpu',  # where to put it
-) -> nn.Module:  # in evaluation mode
+    folder: str | os.PathLike[str],  # written by `save_model`
+    model_class: type[Model],  # for example `Transformer`
+    device: str | torch.device = 'cpu',  # where to put it
+) -> Model:  # in evaluation mode
     """Read a model back, in the type in which it was saved. Raises `FileNotFoundError` or
     `ValueError` that names what is missing or wrong."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    def read(folder):  # no more than has to be of one version
+    def read(folder: Path) -> Model:  # no more than has to be of one version
         text = (folder / CONFIG).read_text(encoding='utf-8')
         config = read_config(text, model_class)
         return build_from(config, model_class, load_file(folder / WEIGHTS), device)
@@ -265,7 +277,7 @@ class Checkpoints:
         "Where the checkpoint of a step is."
         return self.folder / f'step-{step:08}'
 
-    def steps(self) -> list:  # of ints, the newest first
+    def steps(self) -> list[int]:  # the newest first
         "The steps after which something was saved."
         names = [path.name.removeprefix('step-') for path in self.folder.glob('step-*')]
         return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
@@ -309,7 +321,9 @@ class Checkpoints:
         for number in ours[self.keep :]:
             shutil.rmtree(self.path(number))
 
-    def read_newest(self) -> tuple:  # step, 0 if there is none; weights; state
+    def read_newest(
+        self,
+    ) -> tuple[int, dict[str, Tensor], dict[str, Any]]:  # step, 0: none; weights; state
         "The newest checkpoint that can be read."
         for step in self.steps():
             try:
@@ -347,7 +361,7 @@ class Checkpoints:
         for path in self.folder.glob('.step-*'):
             shutil.rmtree(path, ignore_errors=True)
 
-    def evaluated(self) -> dict:  # step -> folder of a model, the oldest first
+    def evaluated(self) -> dict[int, Path]:  # step -> folder of a model, the oldest first
         "The weights that were kept of evaluations."
         paths = sorted((self.folder / 'evaluated').glob('step-*'))
         return {int(path.name.removeprefix('step-')): path for path in paths}
@@ -417,10 +431,10 @@ def read_checkpoint(
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
 def average_models(
-    folders: list,  # of models that `save_model` or `Checkpoints` wrote
-    model_class: type,  # for example `Transformer`
-    device='cpu',  # where to put it
-) -> nn.Module:  # in evaluation mode
+    folders: Sequence[str | os.PathLike[str]],  # of `save_model` or `Checkpoints`
+    model_class: type[Model],  # for example `Transformer`
+    device: str | torch.device = 'cpu',  # where to put it
+) -> Model:  # in evaluation mode
     "One model whose weights are the means of those of several. Source: section 6.1."
     if not folders:
         raise argument_error('folders', folders, 'at least one')

@@ -5,9 +5,12 @@
 # %% ../nbs/90_config.ipynb #configuration-and-clear-refusals-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
+from typing import Any, ClassVar
+
+from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 # %% auto #0
 __all__ = ['MAX_SHOWN_CHARS', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities', 'check_seed',
@@ -98,7 +101,7 @@ def check_flags(
 def check_choice(
     name: str,  # what is being chosen
     given: str,  # the word that came
-    choices,  # the valid words, in the order in which to list them
+    choices: Iterable[str],  # the valid words, in the order in which to list them
 ):
     "Refuse a word that is not among `choices`, and suggest the nearest one."
     choices = list(choices)
@@ -141,11 +144,16 @@ class SpecialTokens:
 
     @classmethod
     def of(
-        cls, model
-    ):  # a module, or anything else that may have a `config` with these ids
+        cls,
+        model: object,  # a module, or anything else that may have a `config` with these ids
+    ) -> Self:
         "Those of the model's configuration; the defaults where it has no such field."
         config = getattr(model, 'config', None)
-        return cls(*(getattr(config, field.name, field.default) for field in fields(cls)))
+        return cls(
+            pad_id=getattr(config, 'pad_id', cls.pad_id),
+            bos_id=getattr(config, 'bos_id', cls.bos_id),
+            eos_id=getattr(config, 'eos_id', cls.eos_id),
+        )
 
     def first_token(
         self,
@@ -184,18 +192,22 @@ def unwrap_compiled(
     return getattr(model, '_orig_mod', model)
 
 # %% ../nbs/90_config.ipynb #config
+@dataclass(frozen=True)
 class Config:
     """What every configuration can do. Subclasses are frozen dataclasses, and may list
     `presets`."""
 
-    # name -> differences from the defaults; not annotated, so not a field
-    presets = {'default': {}}
+    # name -> differences from the defaults; `ClassVar`, so that it is not a field
+    presets: ClassVar[dict[str, dict[str, Any]]] = {'default': {}}
 
-    def to_dict(self) -> dict:  # plain values, fit for JSON
+    def to_dict(self) -> dict[str, Any]:  # plain values, fit for JSON
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict):  # option -> value; what is missing keeps its default
+    def from_dict(
+        cls,
+        values: dict[str, Any],  # option -> value; what is missing keeps its default
+    ) -> Self:
         "A configuration from plain values. Raises `ValueError` for an unknown option."
         for name in values:
             check_choice(
@@ -204,12 +216,12 @@ class Config:
         return cls(**values)
 
     @classmethod
-    def preset(cls, name: str, **changes):
+    def preset(cls, name: str, **changes: Any) -> Self:  # option=value
         """The preset `name`, with `changes` on top. Raises `ValueError` for an unknown
         preset."""
         check_choice(f'{cls.__name__} preset', name, cls.presets)
         return cls.from_dict({**cls.presets[name], **changes})
 
-    def replace(self, **changes):  # option=value
+    def replace(self, **changes: Any) -> Self:  # option=value
         "The same configuration with some options changed, checked anew."
         return self.from_dict({**self.to_dict(), **changes})

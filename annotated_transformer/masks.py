@@ -27,7 +27,7 @@ def padding_mask(
 def causal_mask(
     n_queries: int,  # queries: the last ones of the sequence
     n_keys: int | None = None,  # keys; None means as many as queries
-    device=None,  # where the mask is needed
+    device: str | torch.device | None = None,  # where the mask is needed
 ) -> Tensor:  # Q K, bool
     "True for keys at the query's own position or before it. Source: section 3.2.3."
     n_keys = n_queries if n_keys is None else n_keys

@@ -22,6 +22,7 @@ from annotated_transformer.config import (
 )
 from .dropout import apply_dropout
 from .kv_cache import KVCache
+from .positions import RotaryEmbedding
 
 # %% auto #0
 __all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'MultiHeadAttention']
@@ -151,7 +152,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,  # probability of dropping a weight in training
         bias: bool = False,  # biases on the four projections
         attention_fn: AttentionFunction = fused_attention,  # one of `ATTENTIONS`
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+        rotary: RotaryEmbedding | None = None,  # rotates queries and keys
     ):
         super().__init__()
         check_probabilities(dropout=dropout)

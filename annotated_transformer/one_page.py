@@ -100,6 +100,8 @@ def sinusoids(length, d_model):
 class Transformer(nn.Module):
     "Encoder and decoder, section 3. The defaults are the base model."
 
+    positions: torch.Tensor  # max_len D
+
     def __init__(
         self,
         vocab_size,

@@ -83,6 +83,8 @@ GROWING = Lock()  # threads that share a model must not replace a longer table b
 class SinusoidalPositionalEncoding(PositionalEncoding):
     "Add sines and cosines of the position. Source: section 3.5."
 
+    table: Tensor  # rows of positions 0, 1, 2 ...
+
     def __init__(
         self,
         d_model: int,  # D, even
@@ -111,7 +113,8 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
     def _apply(self, *args, **options):  # `.to`, `.half`, `.double`: exact in every type
         super()._apply(*args, **options)
         if not self.table.is_meta:
-            table = sinusoids(*self.table.shape, self.table.dtype, self.frequencies)
+            length, width = self.table.shape
+            table = sinusoids(length, width, self.table.dtype, self.frequencies)
             self.table = table.to(self.table.device)
         return self
 
@@ -133,7 +136,7 @@ class InputEmbedding(nn.Module):
     def __init__(
         self,
         embedding: TokenEmbedding,  # ids to vectors
-        positions: nn.Module,  # a scheme of `POSITIONS`
+        positions: PositionalEncoding,  # a scheme of `POSITIONS`
         dropout: float = 0.0,  # probability, on the sum
     ):
         super().__init__()
@@ -227,7 +230,7 @@ class RotaryEmbedding(SinusoidalPositionalEncoding):
         return rotated(query), rotated(key)
 
 # %% ../nbs/07_positions.ipynb #rotary-positions-code-4
-POSITIONS = {
+POSITIONS: dict[str, type[PositionalEncoding]] = {
     'sinusoidal': SinusoidalPositionalEncoding,
     'learned': LearnedPositionalEmbedding,
     'rotary': RotaryEmbedding,

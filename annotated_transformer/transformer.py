@@ -5,6 +5,8 @@
 # %% ../nbs/08_transformer.ipynb #the-transformer-code-2
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +23,12 @@ from annotated_transformer.kv_cache import (
 from .layers import ACTIVATIONS, FeedForward, LayerNorm
 from .masks import padding_mask
 from .multi_head_attention import MultiHeadAttention, head_sizes
-from .positions import POSITIONS, InputEmbedding, PositionalEncoding
+from annotated_transformer.positions import (
+    POSITIONS,
+    InputEmbedding,
+    PositionalEncoding,
+    RotaryEmbedding,
+)
 from .transformer_config import StackConfig, TransformerConfig
 
 # %% auto #0
@@ -31,7 +38,7 @@ __all__ = ['build_attention', 'build_feed_forward', 'build_final_norm', 'build_p
 # %% ../nbs/08_transformer.ipynb #build-attention
 def build_attention(
     config: StackConfig,  # sizes
-    rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+    rotary: RotaryEmbedding | None = None,  # rotates queries and keys
 ) -> MultiHeadAttention:
     "One attention of the configured size."
     return MultiHeadAttention(
@@ -80,7 +87,7 @@ class EncoderLayer(nn.Module):
     def __init__(
         self,
         config: StackConfig,  # sizes and variants
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+        rotary: RotaryEmbedding | None = None,  # for self-attention
     ):
         super().__init__()
         self.norm_first = config.norm == 'pre'
@@ -117,7 +124,7 @@ class DecoderLayer(nn.Module):
     def __init__(
         self,
         config: StackConfig,  # sizes and variants
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+        rotary: RotaryEmbedding | None = None,  # for self-attention
     ):
         super().__init__()
         self.norm_first = config.norm == 'pre'
@@ -166,7 +173,7 @@ class Encoder(nn.Module):
 
     def __init__(
         self,
-        layers: list,  # of `EncoderLayer`, or of others that are called like it
+        layers: Sequence[nn.Module],  # `EncoderLayer`, or others that are called like it
         final_norm: nn.Module,  # B L D -> B L D, applied once at the end
     ):
         super().__init__()
@@ -177,7 +184,7 @@ class Encoder(nn.Module):
     def from_config(
         cls,
         config: StackConfig,  # sizes and variants
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+        rotary: RotaryEmbedding | None = None,  # for self-attention
     ) -> Encoder:
         "N encoder layers of the configured kind."
         layers = [EncoderLayer(config, rotary) for _ in range(config.n_layers)]
@@ -207,7 +214,7 @@ class Decoder(nn.Module):
 
     def __init__(
         self,
-        layers: list,  # of `DecoderLayer`
+        layers: Sequence[nn.Module],  # `DecoderLayer`, or others that are called like it
         final_norm: nn.Module,  # B T D -> B T D, applied once at the end
     ):
         super().__init__()
@@ -218,7 +225,7 @@ class Decoder(nn.Module):
     def from_config(
         cls,
         config: StackConfig,  # sizes and variants
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding`, for self-attention
+        rotary: RotaryEmbedding | None = None,  # for self-attention
     ) -> Decoder:
         "N decoder layers of the configured kind."
         layers = [DecoderLayer(config, rotary) for _ in range(config.n_layers)]
@@ -271,7 +278,7 @@ def init_weights(
 # %% ../nbs/08_transformer.ipynb #build-embeddings
 def build_embeddings(
     config: TransformerConfig,  # vocabularies, tying, positions, dropout
-) -> tuple[InputEmbedding, InputEmbedding, nn.Module]:  # source, target, out
+) -> tuple[InputEmbedding, InputEmbedding, TokenEmbedding | LMHead]:  # source, target, out
     "What enters the encoder, what enters the decoder, and what turns vectors into logits."
     tgt_vocab_size = config.tgt_vocab_size or config.vocab_size
     one_vocabulary = config.tgt_vocab_size is None
@@ -297,7 +304,18 @@ def build_embeddings(
 
 # %% ../nbs/08_transformer.ipynb #encoderdecoder
 class EncoderDecoder(nn.Module):
-    "What a model does with its parts: `encode`, `tgt_embed`, `decoder` and `output`."
+    "What a model does with its parts. A subclass makes them, and defines `encode`."
+
+    tgt_embed: InputEmbedding  # target ids to vectors
+    decoder: Decoder
+    output: TokenEmbedding | LMHead  # vectors to logits
+
+    def encode(
+        self,
+        src: Tensor,  # B S, or whatever else the encoder reads
+    ) -> tuple[Tensor, Tensor | None]:  # memory B S D, and its mask B 1 1 S, if any
+        "What the decoder reads of the source."
+        raise NotImplementedError
 
     def forward(
         self,

@@ -14,13 +14,14 @@ import time
 import urllib.request
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from glob import escape
 from http.client import HTTPException
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from ..config import argument_error
 
@@ -69,7 +70,7 @@ def describe_files(
 
 
 def read_manifest(
-    folder,  # written by `write_folder`
+    folder: str | os.PathLike[str],  # written by `write_folder`
 ) -> dict:  # `id`, and `files`: name -> size and CRC-32
     """Read the list of a folder's files. Raises `FileNotFoundError` or `ValueError` that
     names the file that is wrong."""
@@ -91,15 +92,13 @@ def read_manifest(
 
 
 def check_files(
-    folder,  # written by `write_folder`
-    names=None,  # of files to be checked; None means all
+    folder: str | os.PathLike[str],  # written by `write_folder`
+    names: Iterable[str] | None = None,  # of files to be checked; None means all
 ):
     "Raise `ValueError` unless the files are those of the manifest, to the last bit."
     files = read_manifest(folder)['files']
-    if names is None:
-        names = files
 
-    for name in names:
+    for name in files if names is None else names:
         path = Path(folder) / name
         if name not in files or not path.is_file():
             raise FileNotFoundError(
@@ -120,7 +119,7 @@ def check_files(
 # %% ../../nbs/94_utils.atomic_folders.ipynb #check-replaceable
 def foreign_files(
     folder: Path,  # there, or not
-) -> list:  # paths in it that this library did not write
+) -> list[str]:  # paths in it that this library did not write
     "List the files that are not in the folder's manifest; all, if it has no manifest."
     try:
         known = {MANIFEST, *read_manifest(folder)['files']}
@@ -135,7 +134,7 @@ def foreign_files(
 
 
 def check_replaceable(
-    folder,  # that is to be written
+    folder: str | os.PathLike[str],  # that is to be written
     overwrite: bool = False,  # whatever it holds
 ) -> Path:  # absolute, and where a link leads
     "Raise `ValueError` unless the folder may be replaced."
@@ -183,7 +182,7 @@ def flush(
 
 @contextmanager
 def write_folder(
-    folder,  # that is to be written, or replaced as a whole
+    folder: str | os.PathLike[str],  # that is to be written, or replaced as a whole
     overwrite: bool = False,  # whatever it holds
 ) -> Iterator[Path]:  # the folder to write into meanwhile
     """What is written in the block takes the place of `folder`, if the block ends well.
@@ -271,7 +270,7 @@ def put_back(
 
 
 def wait_for_folder(
-    folder,  # that should be there
+    folder: str | os.PathLike[str],  # that should be there
 ) -> Path:  # the same
     """Wait for a folder that is being replaced; put back one whose replacing was cut off.
     Raises `FileNotFoundError` if there is none."""
@@ -281,12 +280,15 @@ def wait_for_folder(
         raise FileNotFoundError(f'{folder} is missing: there is no such folder')
     return folder
 
+# %% ../../nbs/94_utils.atomic_folders.ipynb #result-type
+Result = TypeVar('Result')
+
 # %% ../../nbs/94_utils.atomic_folders.ipynb #read-folder
 def read_folder(
-    folder,  # written by `write_folder`
-    read: Callable[[Path], object],  # gets the folder
-    names=None,  # of the files that it reads; None means all
-):  # what `read` returned
+    folder: str | os.PathLike[str],  # written by `write_folder`
+    read: Callable[[Path], Result],  # gets the folder
+    names: Iterable[str] | None = None,  # of the files that it reads; None means all
+) -> Result:  # what `read` returned
     "Read files of one and the same version, checked. Raises what is wrong with them."
     for attempt in range(50):
         manifest = None
@@ -311,7 +313,7 @@ def read_folder(
 # %% ../../nbs/94_utils.atomic_folders.ipynb #lock-folder
 @contextmanager
 def lock_folder(
-    folder,  # to be written, now and later
+    folder: str | os.PathLike[str],  # to be written, now and later
 ) -> Iterator[None]:
     "Nobody else may lock the folder during the block. Raises `ValueError` if somebody has."
     from filelock import FileLock, Timeout  # torch brings it; here, as it is rarely needed
@@ -338,7 +340,7 @@ def lock_folder(
 # %% ../../nbs/94_utils.atomic_folders.ipynb #fetch-file
 def fetch_file(
     url: str,  # of one file
-    path,  # where to write it; its folder is made if need be
+    path: str | os.PathLike[str],  # where to write it; its folder is made if need be
     checksum: str,  # SHA-256 that it must have, 64 hexadecimal digits
     advice: str = '',  # another way out, besides a download by hand
     timeout: float = 30,  # without an answer, seconds

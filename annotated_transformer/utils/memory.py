@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..config import argument_error
+
+if TYPE_CHECKING:
+    import torch  # for the types alone: this module loads without it
 
 # %% auto #0
 __all__ = ['UNKNOWN', 'available_memory', 'format_bytes', 'check_memory', 'model_bytes']
@@ -18,7 +22,7 @@ UNKNOWN = 2**62  # bytes: where nothing is known, nothing is refused
 
 
 def available_memory(
-    device: object = 'cpu',  # torch.device or its name
+    device: str | torch.device = 'cpu',
 ) -> int:  # bytes; 2**62 where nothing is known
     "Memory that tensors on a device can still take."
     limit = os.environ.get('ANNOTATED_TRANSFORMER_MEMORY')
@@ -73,21 +77,20 @@ def format_bytes(
     n_bytes: int,
 ) -> str:  # with a decimal unit
     "A number of bytes, rounded."
-    if n_bytes >= 10**300:  # too large for a float
-        n_bytes = 10**300
+    amount = float(min(n_bytes, 10**300))  # a larger one does not fit in a float
 
     for unit in ('bytes', 'kB', 'MB', 'GB', 'TB', 'PB'):
-        if n_bytes < 999.5:
-            return f'{n_bytes:.3g} {unit}'
-        n_bytes = n_bytes / 1000
-    return f'{n_bytes:.3g} EB'
+        if amount < 999.5:
+            return f'{amount:.3g} {unit}'
+        amount = amount / 1000
+    return f'{amount:.3g} EB'
 
 
 def check_memory(
     n_bytes: int,  # estimate of what is about to be taken
     what: str,  # for, in words
-    device: object = 'cpu',  # torch.device or its name
-    **sizes: int,  # name=value pairs, the arguments that made it so much
+    device: str | torch.device = 'cpu',
+    **sizes: object,  # name=value pairs, the arguments that made it so much
 ):
     "Raise `ValueError` if an estimate exceeds the memory that is available."
     if n_bytes < 2**28:  # so little that asking would cost more
