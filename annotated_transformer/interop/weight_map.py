@@ -114,7 +114,7 @@ def expand_names(
 # %% ../../nbs/84_interop.weight_map.ipynb #read-weights
 def import_weights(
     model: Model,  # ours; it may be one of `build_empty`, and gets new parameters
-    matches: list[WeightMap],  # one for each parameter
+    matches: list[WeightMap],  # one for each parameter that both have
     weights: dict[str, Tensor],  # theirs
     *,
     tied: dict | None = None,  # name of theirs -> what it repeats, name or tensor
@@ -226,7 +226,7 @@ def raise_complaints(
 # %% ../../nbs/84_interop.weight_map.ipynb #write-weights
 def export_weights(
     model: nn.Module,  # ours
-    matches: list[WeightMap],  # one for each parameter
+    matches: list[WeightMap],  # one for each parameter that both have
     theirs: Model,  # changed in place
     *,
     tied: dict | None = None,  # its keys: names of theirs that are not written
@@ -241,12 +241,12 @@ def export_weights(
         if match.ours in ours:
             written |= match.write(ours[match.ours])
 
-    # all names that do not fit: of ours, ...
+    # compare with the parameters of ours
     matched = {match.ours for match in matches}
     not_matched = ours.keys() - matched
     left_over = [name for name in not_matched if not name.startswith(unmatched)]
 
-    # ... and of theirs, parameters and buffers
+    # compare with the parameters and buffers of theirs
     expected = theirs.state_dict()
     not_written = expected.keys() - written.keys()
     shapes = [
