@@ -5,8 +5,11 @@
 # %% ../nbs/25_beam_cache.ipynb #beam-cache-imports
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from .config import argument_error
@@ -72,14 +75,14 @@ class BeamCache(DecoderCache):
         )
         self.position = self.position + 1
 
-        n_keys = first.capacity if first.static else first.length + n_new
+        n_keys = first.capacity if first.static else int(first.length) + n_new
         unused = n_keys - self.tree_mask.shape[2]
         mask = F.pad(self.tree_mask, (0, unused))  # B W K
         return positions, mask[:, None]  # B 1 W K, the same for all heads
 
 
 def empty_cache(
-    layers: nn.ModuleList,  # of a stack, with `self_attention` in each
+    layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
     batch: int,  # B
     capacity: int,  # tokens at the most, those of all hypotheses together
     *,

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import csv
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from .data import Batch, LabelledBatch
 from .loss import nan_to_inf
 
 # %% auto #0
@@ -18,7 +22,8 @@ __all__ = ['History']
 class History:
     "Rows of numbers noted along a run; each row has a `step`."
 
-    rows: list = field(default_factory=list)  # dicts of numbers by name, each with a step
+    # numbers by name, each row with a step
+    rows: list[dict[str, Any]] = field(default_factory=list)
     steps: int = 0  # updates done
     seconds: float = 0.0  # spent on training, evaluations not counted
     n_tokens: int = 0  # target tokens trained on
@@ -27,7 +32,12 @@ class History:
         "Add a row."
         self.rows.append(dict(step=step, **numbers))
 
-    def count_step(self, step: int, batches: list, seconds: float):  # since the run began
+    def count_step(
+        self,
+        step: int,
+        batches: Iterable[Batch | LabelledBatch],  # of the step
+        seconds: float,  # since the run began
+    ):
         "Count a step that was done."
         self.steps = step
         self.seconds = seconds
@@ -43,7 +53,7 @@ class History:
             tokens_per_second=self.n_tokens / max(self.seconds, 1e-9),  # so far
         )
 
-    def column(self, name: str) -> tuple[list, list]:  # steps and values
+    def column(self, name: str) -> tuple[list[int], list[Any]]:  # steps and values
         "The values of one name, with their steps, from the rows that have it."
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
@@ -59,7 +69,7 @@ class History:
             return False
         return min(losses[-patience:]) >= min(losses[:-patience])
 
-    def save(self, path):  # a file ending in .csv
+    def save(self, path: str | os.PathLike[str]):  # a file ending in .csv
         "Write all rows as comma-separated values; what a row has not stays empty."
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         with open(path, 'w', newline='', encoding='utf-8') as file:

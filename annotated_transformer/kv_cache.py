@@ -5,6 +5,9 @@
 # %% ../nbs/24_kv_cache.ipynb #kv-cache-imports
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -69,7 +72,7 @@ class DecoderCache:
     def __init__(
         self,
         layers: list[KVCache],  # one for each layer
-        memory: list | None = None,  # its keys and values for each layer
+        memory: list[tuple[Tensor, Tensor]] | None = None,  # its keys and values, by layer
         memory_mask: Tensor | None = None,  # B 1 1 S, bool, True = may attend
     ):
         self.layers = layers
@@ -82,7 +85,7 @@ class DecoderCache:
     @classmethod
     def empty(
         cls,
-        layers: nn.ModuleList,  # of a stack, with `self_attention` in each
+        layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
         batch: int,  # B
         capacity: int,  # tokens at the most, those of all hypotheses together
         *,
@@ -134,7 +137,7 @@ class DecoderCache:
         if n_new == 1 and not first.static:
             return positions, None
 
-        n_keys = first.capacity if first.static else first.length + n_new
+        n_keys = first.capacity if first.static else int(first.length) + n_new
         keys = torch.arange(n_keys, device=first.key.device)
         return positions, keys <= positions[:, None]
 
@@ -142,7 +145,7 @@ class DecoderCache:
 def layer_caches(
     layers: nn.ModuleList,  # of a stack
     cache: DecoderCache | None,  # None: a forward pass without one
-) -> list:  # of `KVCache` or None, one for each layer
+) -> Sequence[KVCache | None]:  # one for each layer
     "The cache of each layer. Raises `ValueError` where their numbers differ."
     if cache is None:
         return [None] * len(layers)
@@ -155,7 +158,7 @@ def layer_caches(
 
 # %% ../nbs/24_kv_cache.ipynb #cache-capacity
 def cache_capacity(
-    layers: nn.ModuleList,  # of a stack, with `self_attention` in each
+    layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
     batch: int,  # B
     max_len: int,  # tokens that will be decoded at the most
     *,
@@ -166,9 +169,11 @@ def cache_capacity(
     # the last token of an answer is never read
     capacity = n_prompt + beam_size * (max_len - 1)
 
-    projection = layers[0].self_attention.qkv_proj
-    n_numbers = projection.n_kv_heads * (projection.d_k + projection.d_v)
-    bytes_per_token = len(layers) * n_numbers * projection.weight.element_size()
+    bytes_per_token = 0
+    for layer in layers:
+        projection = layer.self_attention.qkv_proj
+        n_numbers = projection.n_kv_heads * (projection.d_k + projection.d_v)
+        bytes_per_token += n_numbers * projection.weight.element_size()
 
     sizes = dict(max_len=max_len)
     if beam_size > 1:

@@ -26,7 +26,7 @@ def copy_stream(
 
 def to_device(
     x: Tensor,  # anywhere
-    device,  # torch.device or its name
+    device: str | torch.device,
 ) -> Tensor:  # the same there, or on its way
     "Copy without waiting for it, while the GPU computes with what it has."
     if torch.device(device).type != 'cuda' or x.device.type != 'cpu':

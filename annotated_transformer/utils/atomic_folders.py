@@ -21,7 +21,7 @@ from http.client import HTTPException
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..config import argument_error
 
@@ -35,7 +35,7 @@ MANIFEST = 'manifest.json'
 
 
 def sha256(
-    path,  # of a file
+    path: str | os.PathLike[str],  # of a file
 ) -> str:  # 64 hexadecimal digits
     "A checksum of a file's content that nobody can forge, for downloads."
     digest = hashlib.sha256()
@@ -46,7 +46,7 @@ def sha256(
 
 
 def crc32(
-    path,  # of a file
+    path: str | os.PathLike[str],  # of a file
 ) -> str:  # 8 hexadecimal digits
     "A fast checksum of a file's content, which notices accidents."
     checksum = 0
@@ -59,7 +59,7 @@ def crc32(
 
 def describe_files(
     folder: Path,  # with files in it, at any depth
-) -> dict:  # path inside the folder -> size in bytes and CRC-32
+) -> dict[str, dict[str, Any]]:  # path inside the folder -> size in bytes and CRC-32
     "What a manifest says of every file."
     files = {}
     for path in sorted(folder.rglob('*')):
@@ -71,7 +71,7 @@ def describe_files(
 
 def read_manifest(
     folder: str | os.PathLike[str],  # written by `write_folder`
-) -> dict:  # `id`, and `files`: name -> size and CRC-32
+) -> dict[str, Any]:  # `id`, and `files`: name -> size and CRC-32
     """Read the list of a folder's files. Raises `FileNotFoundError` or `ValueError` that
     names the file that is wrong."""
     path = Path(folder) / MANIFEST

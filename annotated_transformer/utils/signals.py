@@ -31,7 +31,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def stop_signals() -> Iterator[list]:  # numbers of the signals that have come
+def stop_signals() -> Iterator[list[int]]:  # numbers of the signals that have come
     "Note the first SIGINT, SIGTERM or SIGHUP; another one acts as it does elsewhere."
     received = []
     usual = {}  # signal -> what it does elsewhere
