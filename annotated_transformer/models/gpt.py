@@ -76,11 +76,11 @@ class GPTConfig(StackConfig):
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
-    "What a language model does with its parts: `embed`, `blocks` and `output`."
+    "What a language model does with its parts. A subclass makes them."
 
-    embed: InputEmbedding  # B T -> B T D
-    blocks: Encoder  # B T D -> B T D
-    output: TokenEmbedding  # B T D -> B T V
+    embed: InputEmbedding  # ids to vectors
+    blocks: Encoder  # called with a causal mask
+    output: TokenEmbedding  # vectors to logits
 
     def forward(
         self,
