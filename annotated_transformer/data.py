@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,17 +18,21 @@ from torch import Tensor
 from .config import SpecialTokens, argument_error, check_sizes
 from .speed.async_copy import to_device
 
+if TYPE_CHECKING:
+    from annotated_transformer.datasets.streamed_text import MappedPairs
+
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'pad_sequences', 'count_targets', 'Batch', 'check_pairs', 'check_sequence',
-           'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Pair', 'pad_sequences', 'count_targets', 'Batch', 'check_pairs',
+           'check_sequence', 'LabelledBatch', 'pair_length', 'batch_by_tokens', 'padding_fraction', 'batch_pairs']
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
 FIRST_SYMBOL = 3  # ids from here on mean something
+Pair = tuple[Sequence[int], Sequence[int]]  # ids of a source and of its target
 
 # %% ../nbs/10_data.ipynb #pad
 def pad_sequences(
-    sequences: list,  # of lists of ids, of any lengths
+    sequences: Sequence[Sequence],  # lists of ids, of any lengths
     pad_id: int | None = PAD,  # what fills up; None: there is no such id
 ) -> Tensor:  # B L, L the longest length
     """Sequences as one rectangle, filled up on the right. Raises `ValueError` where no id
@@ -73,7 +78,7 @@ class Batch:
     @classmethod
     def from_pairs(
         cls,
-        pairs: list,  # of (source ids, target ids), without special tokens
+        pairs: Iterable[Pair],  # (source ids, target ids), without special tokens
         special: SpecialTokens = SpecialTokens(),  # those of the model
     ) -> Batch:  # of as many rows
         "Add BOS and EOS, shift and pad. Raises the `ValueError` of `check_pairs`."
@@ -94,7 +99,7 @@ class Batch:
         return len(self.src)
 
     @property
-    def inputs(self) -> tuple:
+    def inputs(self) -> tuple[Tensor, Tensor]:
         return self.src, self.tgt_in  # what the model is called with
 
     @property
@@ -102,7 +107,7 @@ class Batch:
         return self.tgt_out  # what its logits are compared with
 
     @property
-    def pad_id(self) -> int:
+    def pad_id(self) -> int | None:
         return self.special.pad_id  # of targets that do not count
 
     @cached_property
@@ -117,7 +122,7 @@ class Batch:
             special=self.special,
         )
 
-    def to(self, device) -> Batch:  # torch.device or its name, the same batch there
+    def to(self, device: str | torch.device) -> Batch:  # the same batch there
         return Batch(
             src=to_device(self.src, device),
             tgt_in=to_device(self.tgt_in, device),
@@ -127,7 +132,7 @@ class Batch:
 
 # %% ../nbs/10_data.ipynb #check-pairs
 def check_pairs(
-    pairs: list,  # of (source ids, target ids)
+    pairs: Sequence[Pair],  # (source ids, target ids)
     special: SpecialTokens = SpecialTokens(),  # three ids, in no sequence
 ):
     """Refuse no pairs, empty sources and ids that are special, negative or no ints:
@@ -147,7 +152,7 @@ def check_pairs(
 
 def check_sequence(
     name: str,  # for the error
-    ids: list,  # to be checked
+    ids: Sequence[int],  # to be checked
     reserved: set,  # ids that may not be in it
 ):
     "Refuse ids that are special, negative or no ints. Fast, because it runs for every batch."
@@ -168,7 +173,7 @@ def check_sequence(
 class LabelledBatch:
     "Any inputs, and what the model should answer to them."
 
-    inputs: tuple  # of tensors: what the model is called with
+    inputs: tuple[Tensor, ...]  # what the model is called with
     targets: Tensor  # what its logits are compared with
     pad_id: int | None = field(
         default=None, kw_only=True
@@ -185,28 +190,30 @@ class LabelledBatch:
         inputs = tuple(x[index::count] for x in self.inputs)
         return LabelledBatch(inputs, self.targets[index::count], pad_id=self.pad_id)
 
-    def to(self, device) -> LabelledBatch:  # torch.device or its name, the same batch there
+    def to(self, device: str | torch.device) -> LabelledBatch:  # the same batch there
         inputs = tuple(to_device(x, device) for x in self.inputs)
         return LabelledBatch(inputs, to_device(self.targets, device), pad_id=self.pad_id)
 
 # %% ../nbs/10_data.ipynb #pair-length
 def pair_length(
-    pair,  # (source ids, target ids)
+    pair: Pair,  # (source ids, target ids)
 ) -> int:  # tokens
     "What one pair costs in a batch: its longer side, with EOS."
     return max(map(len, pair)) + 1
 
 
 def batch_by_tokens(
-    pairs: Sequence,  # of (source ids, target ids): a list, or `MappedPairs`
+    pairs: Sequence[Pair] | MappedPairs,  # (source ids, target ids)
     max_tokens: int,  # batch size times longest length, at the most
     seed: int = 0,  # of the shuffling; another for each epoch
-) -> Iterator[list]:  # lists of pairs
+) -> Iterator[list]:  # of pairs
     "One epoch in batches of similar length. Source: section 5.1."
+    # pairs in a file tell their sizes without being read
+    sizes_in_file = getattr(pairs, 'sizes', None)
 
     def sizes(i):  # tokens of both sides
-        if hasattr(pairs, 'sizes'):  # pairs in a file tell them without being read
-            return pairs.sizes(i)
+        if sizes_in_file is not None:
+            return sizes_in_file(i)
         source, target = pairs[i]
         return len(source), len(target)
 
@@ -241,7 +248,7 @@ def batch_by_tokens(
 
 # %% ../nbs/10_data.ipynb #padding-share
 def padding_fraction(
-    batches: Iterable,  # of `Batch`, or of lists of pairs
+    batches: Iterable[Batch | Sequence[Pair]],
 ) -> float:  # 0 to 1
     "The part of all positions, of sources and of targets, that holds padding."
     positions = 0
@@ -263,7 +270,7 @@ def padding_fraction(
 
 # %% ../nbs/10_data.ipynb #stream-batches
 def batch_pairs(
-    pairs: Iterable,  # of (source ids, target ids), may be endless
+    pairs: Iterable[Pair],  # (source ids, target ids), may be endless
     batch_size: int,  # pairs in a batch
     special: SpecialTokens = SpecialTokens(),  # those of the model
 ) -> Iterator[Batch]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +23,8 @@ from .utils.memory import check_memory
 from .data import EOS, Batch, check_pairs
 
 # %% auto #0
-__all__ = ['Hypotheses', 'UncachedDecoder', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs', 'generate',
-           'check_eval_mode', 'fill_id', 'argmax_token', 'greedy_decode', 'group_by_length', 'generate_ids']
+__all__ = ['Hypotheses', 'GenerativeModel', 'UncachedDecoder', 'Prefixes', 'gather_beams', 'max_lengths', 'next_log_probs',
+           'generate', 'check_eval_mode', 'fill_id', 'argmax_token', 'greedy_decode', 'group_by_length', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #hypotheses
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Hypotheses:
     def lists(
         self,
         eos_id: int | None = EOS,  # what ends a finished row
-    ) -> list:  # of lists of ids, nested like `lengths`
+    ) -> list[Any]:  # lists of ids, nested like `lengths`
         "The ids without padding and without the EOS at the end."
 
         def without_end(ids, length):
@@ -52,11 +53,36 @@ class Hypotheses:
 
     def __getitem__(
         self,
-        rows,  # any index into the rows
+        rows: Any,  # any index into the rows
     ) -> Hypotheses:
         return Hypotheses(
             self.ids[rows], self.lengths[rows], self.log_probs[rows], self.scores[rows]
         )
+
+# %% ../nbs/20_decoding.ipynb #generative-model
+class GenerativeModel(Protocol):
+    "What decoding asks of a model. Its cache has a `reorder`, for beam search."
+
+    def prefill(
+        self,
+        src: Tensor,  # B S, source ids, or a prompt
+        max_len: int,  # tokens that will be decoded at the most
+        /,
+        *,
+        beam_size: int = 1,  # hypotheses for each source
+        bos_id: int | None = None,  # the first token; None: the configuration's
+    ) -> tuple[Tensor, Any]:  # logits B V of the first token, and a cache
+        "Read all that is given."
+        ...
+
+    def decode_step(
+        self,
+        ids: Tensor,  # B W, one token of each hypothesis
+        cache: Any,  # of all earlier ones; changed
+        /,
+    ) -> Tensor:  # B W V
+        "Logits of what follows some new tokens."
+        ...
 
 # %% ../nbs/20_decoding.ipynb #uncached
 class UncachedDecoder:
@@ -64,7 +90,7 @@ class UncachedDecoder:
 
     def __init__(
         self,
-        model,  # with `encode`, `decode`, `logits`; or from ids to logits
+        model: Any,  # a module with `encode`, `decode`, `logits`; or from ids to logits
     ):
         self.model = model
         self.config = getattr(model, 'config', None)
@@ -122,7 +148,7 @@ class Prefixes:
     "What `UncachedDecoder` keeps between steps."
 
     ids: Tensor  # B W T, all tokens so far of W hypotheses
-    encoded: tuple | None  # what `encode` returned, where there is a source
+    encoded: tuple[Tensor | None, ...] | None  # by the model, where there is a source
 
     def reorder(
         self, beam_idx: Tensor
@@ -201,7 +227,7 @@ def next_log_probs(
 # %% ../nbs/20_decoding.ipynb #generate
 @torch.no_grad()
 def generate(
-    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    model: GenerativeModel,  # in evaluation mode
     src: Tensor,  # B S, or B *, sources of another kind
     select_token: Callable[[Tensor], Tensor],  # log-probabilities B V -> tokens B
     max_len: int | None = None,  # see `max_lengths`
@@ -245,7 +271,7 @@ def generate(
 
 
 def check_eval_mode(
-    model,  # that is to write
+    model: object,  # that is to write
 ):
     "Raise `ValueError` for a model in training mode, whose dropout would spoil answers."
     if getattr(unwrap_compiled(model), 'training', False):
@@ -273,7 +299,7 @@ def argmax_token(
 
 
 def greedy_decode(
-    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    model: GenerativeModel,  # in evaluation mode
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
     *,

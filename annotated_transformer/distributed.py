@@ -8,16 +8,21 @@ from __future__ import annotations
 import copy
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
 from itertools import count
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from .config import argument_error
+
+if TYPE_CHECKING:
+    # slow to import, so not before it is needed
+    from torch.distributed.tensor import DTensor
 
 # %% auto #0
 __all__ = ['rendezvous_ids', 'n_processes', 'process_rank', 'joined_processes', 'average_over_processes', 'all_reduce_any',
@@ -53,10 +58,14 @@ def joined_processes() -> Iterator[None]:
     if local_rank < torch.cuda.device_count():
         torch.cuda.set_device(local_rank)
 
+    # not every build of PyTorch has these
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
     # under a name of its own, or they would look for each other where they met before
-    store, rank, size = next(dist.rendezvous('env://'))
+    store, rank, size = next(rendezvous('env://'))
     name = f'{os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)}-{next(rendezvous_ids)}'
-    dist.init_process_group(store=dist.PrefixStore(name, store), rank=rank, world_size=size)
+    dist.init_process_group(store=PrefixStore(name, store), rank=rank, world_size=size)
     try:
         yield
     except RuntimeError as error:
@@ -81,20 +90,20 @@ def average_over_processes(
 
 
 def all_reduce_any(
-    *flags,  # anything that is true or false
-) -> list:  # of bools: is it true in any process?
+    *flags: object,  # anything that is true or false
+) -> list[bool]:  # is it true in any process?
     "What one of them decides, all do. Nobody goes on before all are here."
-    flags = [bool(flag) for flag in flags]
+    mine = [bool(flag) for flag in flags]
     if n_processes() == 1:
-        return flags
-    found = torch.tensor(flags or [False], dtype=torch.uint8)
+        return mine
+    found = torch.tensor(mine or [False], dtype=torch.uint8)
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return found.bool().tolist()
 
 
 def gather_values(
-    value,  # any plain one
-) -> list:  # the value of each process, in the order of their ranks
+    value: Any,  # a plain one
+) -> list[Any]:  # the value of each process, in the order of their ranks
     "Everybody's value, for everybody."
     if n_processes() == 1:
         return [value]
@@ -104,8 +113,8 @@ def gather_values(
 
 # %% ../nbs/73_distributed.ipynb #first-code
 def run_on_rank_zero(
-    act,  # a function
-    *arguments,  # of it
+    act: Callable[..., object],
+    *arguments: Any,  # of it
 ):
     "The first process calls it, and the others wait until that is done."
     if process_rank() == 0:
@@ -137,14 +146,16 @@ def copy_model(
     sync_buffers = 'broadcast_buffers'
     if 'forward_sync_buffers' in signature(DistributedDataParallel).parameters:
         sync_buffers = 'forward_sync_buffers'
+    options: dict[str, Any] = {sync_buffers: False}  # buffers are the same in each step
 
     runner = DistributedDataParallel(
         model,
         static_graph=True,  # the same parameters have a gradient in each step
         gradient_as_bucket_view=True,  # gradients are not kept twice
-        **{sync_buffers: False},  # buffers are the same in each step
+        **options,
     )
-    runner.config = getattr(model, 'config', None)  # says what is padding
+    if hasattr(model, 'config'):
+        runner.config = model.config  # says what is padding
     return runner
 
 
@@ -193,7 +204,9 @@ def gather_weights(
             whole.copy_(shard.full_tensor())
 
 # %% ../nbs/73_distributed.ipynb #shards-code
-def is_shard(tensor) -> bool:  # or any value
+def is_shard(
+    tensor: object,  # or any value
+) -> TypeGuard[DTensor]:  # a bool
     "Whether it is divided among the processes."
     if n_processes() == 1:
         return False
@@ -223,7 +236,7 @@ def shard_like(
 # %% ../nbs/73_distributed.ipynb #random-code
 def random_states(
     device: torch.device,  # where the model is
-) -> list:  # one of each process: plain values and tensors
+) -> list[dict[str, Any]]:  # one of each process: plain values and tensors
     "The state of the random numbers of all processes."
     cuda = torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
     mine = dict(python=random.getstate(), torch=torch.get_rng_state(), cuda=cuda)
@@ -231,7 +244,7 @@ def random_states(
 
 
 def set_random_states(
-    states: list,  # from `random_states`, of a run before
+    states: list[dict[str, Any]],  # from `random_states`, of a run before
     device: torch.device,  # where the model is
 ):
     "Go on with one's own; with those of its seed, a process that was not there before."
@@ -255,8 +268,8 @@ def whole_on_rank_zero(
 
 
 def gather_state(
-    state: dict,  # of an optimizer
-) -> dict:  # the same with whole tensors, in the first process
+    state: dict[str, Any],  # of an optimizer
+) -> dict[str, Any]:  # the same with whole tensors, in the first process
     "Put the shards of Adam's averages together."
     whole = {}
     for index, values in state['state'].items():
@@ -265,9 +278,9 @@ def gather_state(
 
 
 def scatter_state(
-    state: dict,  # of an optimizer, with whole tensors
+    state: dict[str, Any],  # of an optimizer, with whole tensors
     optimizer: torch.optim.Optimizer,  # that will load it
-) -> dict:  # the same, divided where the optimizer's parameters are
+) -> dict[str, Any]:  # the same, divided where the optimizer's parameters are
     "Give each process its shards of Adam's averages."
     parameters = [p for group in optimizer.param_groups for p in group['params']]
     divided = {}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -23,7 +24,8 @@ from annotated_transformer.config import (
     check_sizes,
     unwrap_compiled,
 )
-from .data import Batch
+from .data import Batch, LabelledBatch
+from .embeddings import LMHead, TokenEmbedding
 
 # %% auto #0
 __all__ = ['NO_ID', 'smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor',
@@ -154,7 +156,7 @@ def count_correct(
 # %% ../nbs/11_loss.ipynb #padding-of
 def padding_of(
     model: nn.Module,  # its configuration, if it has one, says what is padding
-    batch: Batch,  # or a `LabelledBatch` of tokens
+    batch: Batch | LabelledBatch,  # of tokens
 ) -> int | None:  # the id of targets that do not count; None: all count
     "The padding on which model and batch agree. Raises `ValueError` where they do not."
     if not hasattr(getattr(model, 'config', None), 'pad_id'):
@@ -177,7 +179,7 @@ def padding_of(
 # %% ../nbs/11_loss.ipynb #sequence-loss
 def sequence_loss(
     model: nn.Module,  # (*inputs) -> logits; for pairs, (source, target ids)
-    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    batch: Batch | LabelledBatch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
 ) -> Tensor:  # scalar, nats, summed over target tokens
     "Cross-entropy of all targets but padding, after the true ones. Source: section 5.4."
@@ -187,7 +189,7 @@ def sequence_loss(
 
 def classification_loss(
     model: nn.Module,  # (*inputs) -> logits of classes
-    batch: Batch,  # a `LabelledBatch`, on the model's device
+    batch: Batch | LabelledBatch,  # on the model's device, with `pad_id` None
     label_smoothing: float = 0.0,  # probability
 ) -> Tensor:  # scalar, nats, summed over answers
     "Cross-entropy of class labels: there is no padding, class 0 counts as well."
@@ -243,7 +245,7 @@ class ChunkedLoss(torch.autograd.Function):
             hidden_sum[part] = gradient @ weight
             gradient = gradient.flatten(0, -2)
             weight_sum += gradient.T @ hidden[part].flatten(0, -2)
-            if bias is not None:
+            if bias_sum is not None:
                 bias_sum += gradient.sum(0)
             del gradient  # before there is the next one
 
@@ -287,7 +289,7 @@ def chunked_cross_entropy(
 # %% ../nbs/11_loss.ipynb #chunked-sequence-loss
 def output_of(
     model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
-) -> nn.Module:  # with the weights of the logits
+) -> TokenEmbedding | LMHead:
     "The layer that turns a model's last vectors into logits."
     model = getattr(model, 'module', model)  # what DDP wraps
     return unwrap_compiled(model).output
@@ -295,7 +297,7 @@ def output_of(
 
 def chunked_sequence_loss(
     model: nn.Module,  # with an `output`, and `return_hidden`
-    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    batch: Batch | LabelledBatch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
 ) -> Tensor:  # scalar, nats, summed over target tokens
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
@@ -320,7 +322,9 @@ def nan_to_inf(
 
 
 @contextmanager
-def evaluation_mode(model: nn.Module):  # afterwards each part is in the mode it was in
+def evaluation_mode(
+    model: nn.Module,  # afterwards each part is in the mode it was in
+) -> Iterator[nn.Module]:
     "Without dropout, for the length of a `with` block."
     modes = {module: module.training for module in model.modules()}
     try:
@@ -333,20 +337,21 @@ def evaluation_mode(model: nn.Module):  # afterwards each part is in the mode it
 @torch.no_grad()
 def score_targets(
     model: nn.Module,  # in evaluation mode
-    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    batch: Batch | LabelledBatch,  # on the model's device
     pad_id: int | None,  # such targets do not count; None: all do
     rows: int | None = None,  # positions whose logits exist at once; None: all
 ) -> tuple[float, int]:  # summed nats; how many are the most probable
-    "Teacher-forced. With `rows`, the model needs `logits`, and `return_hidden`."
+    "Teacher-forced. With `rows`, the model needs an `output`, and `return_hidden`."
     if rows is None:
         parts = [(model(*batch.inputs), batch.targets)]
     else:
         check_sizes(rows=rows)
+        output = output_of(model)
         hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2)
         targets = batch.targets.flatten()
         # a generator, so that logits are made when they are asked for
         parts = (
-            (model.logits(vectors), ids)
+            (output.logits(vectors), ids)
             for vectors, ids in zip(hidden.split(rows), targets.split(rows))
         )
 
@@ -382,7 +387,7 @@ def r_drop_cross_entropy(
 # %% ../nbs/11_loss.ipynb #r-drop-loss
 def r_drop_loss(
     model: nn.Module,  # with an `output`, and `return_hidden`; in training mode
-    batch: Batch,  # or a `LabelledBatch`, on the model's device
+    batch: Batch | LabelledBatch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
     *,
     weight: float = 5.0,  # alpha, of the disagreement

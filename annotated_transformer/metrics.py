@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -56,7 +57,7 @@ def exact_match(
 def exact_match_by_length(
     predictions: Sequence,  # N answers
     targets: Sequence,  # N right answers
-) -> dict:  # length of the target, as text -> exact match
+) -> dict[str, float]:  # length of the target, as text -> exact match
     "Exact match for each length of the targets; keys are text, as in a JSON file."
     groups = {}  # length -> predictions, targets
     for prediction, target in zip(predictions, targets, strict=True):
@@ -106,8 +107,8 @@ def moses_words(
 
 
 def bleu_of_words(
-    predictions: list,  # of N texts
-    references: list,  # of N texts
+    predictions: Sequence[str],  # N texts
+    references: Sequence[str],  # N texts
     cut: Callable[[str], str],  # text -> text with blanks between words
 ) -> float:  # from 0 to 100
     "BLEU of words that are cut by a function of one's own."
@@ -118,10 +119,10 @@ def bleu_of_words(
 
 
 def score_translations(
-    predictions: list,  # of N texts
-    references: list,  # of N texts, what people wrote
+    predictions: Sequence[str],  # N texts
+    references: Sequence[str],  # N texts, what people wrote
     language: str = 'de',  # of both, for the tokenizer
-) -> dict:  # numbers by name; BLEU and chrF from 0 to 100
+) -> dict[str, Any]:  # numbers by name, BLEU and chrF from 0 to 100; two signatures
     "Exact match, and BLEU and chrF by the ways in which they are mostly reported."
     if len(predictions) != len(references) or not predictions:
         raise argument_error(
@@ -154,11 +155,11 @@ def score_translations(
 
 # %% ../nbs/23_metrics.ipynb #every-way
 def score_every_way(
-    predictions: list,  # of N texts
-    references: list,  # of N texts
+    predictions: Sequence[str],  # N texts
+    references: Sequence[str],  # N texts
     tokenizer: Tokenizer,  # its pieces are counted, too
     language: str = 'de',  # of both
-) -> dict:  # way -> BLEU, from 0 to 100
+) -> dict[str, float]:  # way -> BLEU, from 0 to 100
     "BLEU of the same translations in the ways in which it is computed."
     found = score_translations(predictions, references, language)
     words = moses_words(language)
@@ -185,11 +186,11 @@ def score_every_way(
 
 # %% ../nbs/23_metrics.ipynb #score-groups
 def score_groups(
-    examples: list,  # of (source text, reference)
-    predictions: list,  # of texts, one for each
-    group_of: Callable,  # source text -> name of its group
+    examples: Sequence[tuple[str, str]],  # (source text, reference)
+    predictions: Sequence[str],  # one for each
+    group_of: Callable[[str], str],  # source text -> name of its group
     language: str = 'de',  # of predictions and references
-) -> dict:  # group -> `n`, and the scores of `score_translations`
+) -> dict[str, dict[str, Any]]:  # group -> `n`, and the scores of `score_translations`
     "Scores for groups of sentences, in the order of their names."
     groups = {}  # group -> predictions, references
     for (source, reference), prediction in zip(examples, predictions, strict=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from annotated_transformer.config import (
 )
 
 # %% auto #0
-__all__ = ['BETAS', 'EPSILON', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup',
+__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'reference_adam', 'build_optimizer', 'noam_lr', 'linear_warmup',
            'inverse_sqrt_schedule', 'linear_schedule', 'constant_schedule', 'set_learning_rate', 'clip_gradients',
            'WeightAverage']
 
@@ -106,6 +107,8 @@ def constant_schedule(step: int, warmup_steps: int, steps: int) -> float:
     "Up to the peak, and there it stays, as a part of the peak."
     return linear_warmup(step, warmup_steps)
 
+
+Schedule = Literal['inverse_sqrt', 'linear', 'constant']
 
 # (step, warmup_steps, steps) -> part of the peak
 SCHEDULES: dict[str, Callable[[int, int, int], float]] = {

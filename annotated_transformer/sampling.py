@@ -9,10 +9,15 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .config import SpecialTokens, argument_error, check_sizes
-from .decoding import Hypotheses, argmax_token, generate
+from annotated_transformer.decoding import (
+    GenerativeModel,
+    Hypotheses,
+    argmax_token,
+    generate,
+)
 
 # %% auto #0
 __all__ = ['top_k_filter', 'top_p_filter', 'min_p_filter', 'sampler', 'sample']
@@ -95,7 +100,7 @@ def sampler(
 
 
 def sample(
-    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    model: GenerativeModel,  # in evaluation mode
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
     special: SpecialTokens | None = None,  # None: those of the model's configuration

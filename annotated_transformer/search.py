@@ -9,7 +9,7 @@ import math
 from dataclasses import fields
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from annotated_transformer.config import (
     SpecialTokens,
@@ -19,6 +19,7 @@ from annotated_transformer.config import (
     check_sizes,
 )
 from annotated_transformer.decoding import (
+    GenerativeModel,
     Hypotheses,
     check_eval_mode,
     fill_id,
@@ -190,7 +191,7 @@ def trim_padding(
 # %% ../nbs/22_search.ipynb #beam-search-7
 @torch.no_grad()
 def beam_search(
-    model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+    model: GenerativeModel,  # in evaluation mode
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
     *,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from annotated_transformer.config import (
     check_seed,
     check_sizes,
 )
+from .data import Batch, LabelledBatch
 from annotated_transformer.distributed import (
     all_reduce_any,
     average_over_processes,
@@ -52,6 +54,7 @@ from annotated_transformer.loss import (
 )
 from annotated_transformer.optimizer import (
     SCHEDULES,
+    Schedule,
     WeightAverage,
     build_optimizer,
     clip_gradients,
@@ -60,11 +63,16 @@ from annotated_transformer.optimizer import (
 from .utils.progress import ProgressBar
 from .utils.signals import Interrupted, stop_signals
 
+if TYPE_CHECKING:
+    from annotated_transformer.checkpoint import Checkpoints  # chapter 14
+
 # %% auto #0
-__all__ = ['PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast', 'train_step',
-           'evaluate', 'step_batches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train']
+__all__ = ['Precision', 'PRECISIONS', 'CHECKED_STEPS', 'TrainConfig', 'check_train_config', 'pick_device', 'autocast',
+           'train_step', 'evaluate', 'step_batches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation',
+           'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
+Precision = Literal['float32', 'bfloat16', 'auto']
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
 
 
@@ -75,7 +83,7 @@ class TrainConfig(Config):
     steps: int = 1000  # updates of the weights
     lr: float = 2e-3  # peak learning rate
     warmup_steps: int = 100  # steps up to the peak
-    schedule: str = 'linear'  # see `SCHEDULES`
+    schedule: Schedule = 'linear'  # see `SCHEDULES`
     label_smoothing: float = 0.0  # probability
     max_grad_norm: float = 1.0  # common norm of all gradients at the most
     weight_decay: float = 0.0  # on matrices only
@@ -84,7 +92,7 @@ class TrainConfig(Config):
     eval_every: int = 0  # steps between evaluations; 0 means only at the end
     patience: int = 0  # evaluations without a lower loss that end the run; 0: none do
     log_every: int = 10  # steps between rows of the history
-    precision: str = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
+    precision: Precision = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
     compile: bool = False  # translate the model with torch.compile first
     seed: int = 0  # of dropout
 
@@ -177,8 +185,8 @@ def pick_device(
 
 def autocast(
     device: torch.device,  # where the model is
-    precision: str = 'auto',  # see `PRECISIONS`
-):  # a context manager
+    precision: Precision = 'auto',  # see `PRECISIONS`
+) -> AbstractContextManager:
     "Mixed precision for the forward pass: bfloat16 if asked for, or where a GPU has it."
     check_choice('precision', precision, PRECISIONS)
     dtype = PRECISIONS[precision]
@@ -195,10 +203,10 @@ def autocast(
 # %% ../nbs/13_training.ipynb #train-step
 def train_step(
     model: nn.Module,  # in training mode
-    batches: list,  # of `Batch`: together they are one step
+    batches: Sequence[Batch | LabelledBatch],  # together they are one step
     optimizer: torch.optim.Optimizer,  # with its learning rate set
     config: TrainConfig,  # smoothing, clipping, precision
-    loss_fn: Callable = sequence_loss,  # (model, batch, smoothing) -> summed loss
+    loss_fn: Callable[..., Tensor] = sequence_loss,  # (model, batch, smoothing) -> sum
 ) -> tuple[Tensor, Tensor]:  # nats per token; gradient norm before clipping
     "One update of the weights from one or more batches."
     device = next(model.parameters()).device
@@ -223,11 +231,11 @@ def train_step(
 # %% ../nbs/13_training.ipynb #evaluate
 def evaluate(
     model: nn.Module,  # (*inputs) -> logits
-    batches: Iterable,  # of `Batch` or `LabelledBatch`, finite
+    batches: Iterable[Batch | LabelledBatch],  # finite
     *,
     labels: bool = False,  # targets are labels, as in `classification_loss`
     rows: int | None = None,  # see `score_targets`; for large vocabularies
-) -> dict:  # loss in nats per token, perplexity, token_accuracy
+) -> dict[str, float]:  # loss in nats per token, perplexity, token_accuracy
     "Teacher-forced quality on data that was not trained on."
     device = next(model.parameters()).device
     loss = 0.0
@@ -252,10 +260,10 @@ def evaluate(
 
 # %% ../nbs/13_training.ipynb #step-batches
 def step_batches(
-    batches: Iterable,  # of `Batch`
+    batches: Iterable[Batch | LabelledBatch],
     config: TrainConfig,  # steps and accumulation
     done: int = 0,  # steps whose batches are to be skipped
-) -> Iterator[tuple[int, list]]:  # step, from 1; its batches
+) -> Iterator[tuple[int, list[Batch | LabelledBatch]]]:  # step, from 1; its batches
     "The batches of each step. Raises `ValueError` when there are too few."
     if done >= config.steps:
         return
@@ -284,7 +292,7 @@ class NotFinite(FloatingPointError):
         loss: float,  # nats per token
         gradient_norm: float,  # before clipping
         learning_rate: float,  # of this step
-        batches: list,  # of this step
+        batches: list[Batch | LabelledBatch],  # of this step
     ):
         self.step = step
         self.loss = loss
@@ -299,7 +307,7 @@ class NotFinite(FloatingPointError):
 
 
 def check_finite(
-    recent: list,  # of (step, batches, loss, gradient norm)
+    recent: list[tuple],  # (step, batches, loss, gradient norm)
     config: TrainConfig,  # of the run
 ):
     "Raise `NotFinite` for the first of some steps whose loss or gradient is not finite."
@@ -325,7 +333,7 @@ class TrainingState:
     runner: nn.Module  # what is trained: the model, or what processes share of it
     average: WeightAverage | None = None  # of the runner's weights
 
-    def state_dict(self) -> dict:  # plain values and tensors
+    def state_dict(self) -> dict[str, Any]:  # plain values and tensors
         "All but the weights, which are gathered in the model. All processes call it."
         gather_weights(self.runner, self.model)
         means = self.average.means if self.average else []
@@ -338,7 +346,7 @@ class TrainingState:
         )
 
     @torch.no_grad()
-    def load_state_dict(self, state: dict):  # as from `state_dict`
+    def load_state_dict(self, state: dict[str, Any]):  # as from `state_dict`
         "Go back to it. Raises `ValueError` if the run had another configuration."
         for name, value in self.config.to_dict().items():
             before = state['config'].get(name)
@@ -356,8 +364,8 @@ class TrainingState:
 # %% ../nbs/13_training.ipynb #train-steps
 def record_evaluation(
     state: TrainingState,  # after a step
-    eval_fn: Callable,  # model -> metrics
-    checkpoints,  # None, or what keeps the weights
+    eval_fn: Callable[[nn.Module], dict],  # model -> metrics
+    checkpoints: Checkpoints | None,  # they keep the weights
     bar: ProgressBar,  # shows the result
 ):
     "Measure the model as it would be kept now, write it down, and keep its weights."
@@ -375,15 +383,87 @@ def record_evaluation(
             checkpoints.log_row(state.history.rows[-1])
             run_on_rank_zero(checkpoints.save_evaluated, state)
 
+# %% ../nbs/13_training.ipynb #train-loop
+def train_steps(
+    state: TrainingState,  # changed
+    batches: Iterable[Batch | LabelledBatch],  # from the beginning of the run
+    *,
+    loss_fn: Callable[..., Tensor],  # see `train`, as the next two
+    eval_fn: Callable[[nn.Module], dict] | None,
+    checkpoints: Checkpoints | None,
+    bar: ProgressBar,  # shows how far it is
+    signals: list[int],  # of `stop_signals`: those that have come
+) -> bool:  # whether it was asked to stop
+    "The steps of a run that are not done yet."
+    config = state.config
+    history = state.history
+    optimizer = state.optimizer
+    runner = torch.compile(state.runner) if config.compile else state.runner
+    unchecked = []  # steps whose losses were not looked at yet
+
+    # the evaluation that an earlier run has put off
+    done = history.steps
+    if eval_fn and done > 0 and config.is_due(done, config.eval_every):
+        if not history.has_evaluation(done):
+            record_evaluation(state, eval_fn, checkpoints, bar)
+
+    # as if all of the run had begun so long ago; evaluation is not counted
+    started = time.perf_counter() - history.seconds
+    for step, group in step_batches(batches, config, done):
+        # no better for too long, perhaps already in the run that goes on
+        if history.has_stalled(config.patience):
+            break
+
+        # one update of the weights
+        lr = config.learning_rate(step)
+        set_learning_rate(optimizer, lr)
+        loss, norm = train_step(runner.train(), group, optimizer, config, loss_fn)
+        if state.average:
+            state.average.update()
+        history.count_step(step, group, time.perf_counter() - started)
+
+        # what one process decides, all do
+        wants_stop = bool(signals)
+        wants_save = bool(checkpoints) and (
+            wants_stop or checkpoints.is_due(step, config.steps)
+        )
+        stop, save = all_reduce_any(wants_stop, wants_save)
+
+        # look at the losses before anything of them is kept
+        unchecked.append((step, group, loss, norm))
+        if save or config.is_due(step, CHECKED_STEPS, config.log_every, config.eval_every):
+            check_finite(unchecked, config)
+            unchecked.clear()
+
+        # write down how it goes
+        if config.is_due(step, config.log_every):
+            history.log_step(float(loss), float(norm), lr)
+            bar.show(loss=f'{float(loss):.4f}')
+            if checkpoints:
+                checkpoints.log_row(history.rows[-1])
+
+        # evaluate on held-out data, unless somebody waits for the end
+        if eval_fn and not stop and config.is_due(step, config.eval_every):
+            paused = time.perf_counter()
+            record_evaluation(state, eval_fn, checkpoints, bar)
+            started += time.perf_counter() - paused
+
+        if checkpoints and (save or history.has_stalled(config.patience)):
+            checkpoints.save(state)
+        bar.update()
+        if stop:
+            return True
+    return False
+
 # %% ../nbs/13_training.ipynb #train
 def train(
     model: nn.Module,  # on its device; changed in place, and left in evaluation mode
-    batches: Iterable,  # of `Batch`, at least steps * grad_accum_steps
+    batches: Iterable[Batch | LabelledBatch],  # at least steps * grad_accum_steps
     config: TrainConfig = TrainConfig(),  # steps, rates, precision
     *,
     eval_fn: Callable[[nn.Module], dict] | None = None,  # model -> metrics
-    checkpoints=None,  # see `Checkpoints`: saves the run, and goes on with it
-    loss_fn: Callable = sequence_loss,  # (model, batch, label_smoothing) -> summed loss
+    checkpoints: Checkpoints | None = None,  # save the run, and go on with it
+    loss_fn: Callable[..., Tensor] = sequence_loss,  # (model, batch, smoothing) -> sum
     progress: bool | None = True,  # see `ProgressBar`
     shard: bool = False,  # divide the weights among the processes, see `wrap_distributed`
 ) -> History:
@@ -403,78 +483,29 @@ def train(
     # go on where an earlier run was stopped
     if checkpoints:
         checkpoints.load(state)
-    history = state.history  # `load` has replaced it
 
-    # each step: update, agree on stopping, look at the losses, note, evaluate, save
-    compiled = torch.compile(runner) if config.compile else runner
-    unchecked = []  # steps whose losses were not looked at yet
-    stop = False
     try:
         with (
-            ProgressBar(config.steps, progress, done=history.steps) as bar,
+            ProgressBar(config.steps, progress, done=state.history.steps) as bar,
             stop_signals() as signals,
         ):
-            # the evaluation that the earlier run has put off
-            done = history.steps
-            if eval_fn and done > 0 and config.is_due(done, config.eval_every):
-                if not history.has_evaluation(done):
-                    record_evaluation(state, eval_fn, checkpoints, bar)
-
-            # as if all of the run had begun so long ago; evaluation is not counted
-            started = time.perf_counter() - history.seconds
-            for step, group in step_batches(batches, config, done):
-                # no better for too long, perhaps already in the run that goes on
-                if history.has_stalled(config.patience):
-                    break
-
-                # one update of the weights
-                set_learning_rate(optimizer, config.learning_rate(step))
-                loss, norm = train_step(compiled.train(), group, optimizer, config, loss_fn)
-                if average:
-                    average.update()
-                history.count_step(step, group, time.perf_counter() - started)
-
-                # what one process decides, all do
-                wants_stop = bool(signals)
-                wants_save = bool(checkpoints) and (
-                    wants_stop or checkpoints.is_due(step, config.steps)
-                )
-                stop, save = all_reduce_any(wants_stop, wants_save)
-
-                # look at the losses before anything of them is kept
-                unchecked.append((step, group, loss, norm))
-                if save or config.is_due(
-                    step, CHECKED_STEPS, config.log_every, config.eval_every
-                ):
-                    check_finite(unchecked, config)
-                    unchecked.clear()
-
-                # write down how it goes
-                if config.is_due(step, config.log_every):
-                    history.log_step(float(loss), float(norm), config.learning_rate(step))
-                    bar.show(loss=f'{float(loss):.4f}')
-                    if checkpoints:
-                        checkpoints.log_row(history.rows[-1])
-
-                # evaluate on held-out data, unless somebody waits for the end
-                if eval_fn and not stop and config.is_due(step, config.eval_every):
-                    paused = time.perf_counter()
-                    record_evaluation(state, eval_fn, checkpoints, bar)
-                    started += time.perf_counter() - paused
-
-                if checkpoints and (save or history.has_stalled(config.patience)):
-                    checkpoints.save(state)
-                bar.update()
-                if stop:
-                    break
+            stopped = train_steps(
+                state,
+                batches,
+                loss_fn=loss_fn,
+                eval_fn=eval_fn,
+                checkpoints=checkpoints,
+                bar=bar,
+                signals=signals,
+            )
 
         # the weights that were measured are those that stay
         if average:
             average.copy_to_model()
         gather_weights(runner, model)
-        if stop:
+        if stopped:
             number = signals[0] if signals else signal.SIGTERM  # or another process got it
-            raise Interrupted(number, history)
+            raise Interrupted(number, state.history)
     except NotFinite as error:
         if checkpoints:
             run_on_rank_zero(checkpoints.save_failure, error)
@@ -483,4 +514,4 @@ def train(
         if checkpoints:
             checkpoints.close()
         model.eval()
-    return history
+    return state.history

@@ -36,7 +36,10 @@ myst_enable_extensions = [
     "attrs_inline",
     "attrs_block",
 ]
-suppress_warnings = ["myst.header"]  # a README or a chapter may go from H1 to H3
+suppress_warnings = [
+    "myst.header",  # a README or a chapter may go from H1 to H3
+    "toc.not_readable",  # index.md may name a notebook that is still being written
+]
 
 # What book.py needs to know.
 book_package = str(ROOT / settings["lib_path"])

@@ -91,6 +91,35 @@ def chapters() -> list[Chapter]:
     return [Chapter(path) for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))]
 
 
+@functools.cache
+def parts() -> dict[str, list[str]]:
+    "The order of the book, as nbs/index.md has it: part -> names of its notebooks and pages that are there."
+    text = (ROOT / "nbs" / "index.md").read_text(encoding="utf-8")
+    found = {}
+    for block in re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.M | re.S):
+        options, _, names = block.partition("\n\n")
+        caption = re.search(r":caption: (.+)", options)[1]
+        files = [
+            file for name in names.split() for file in (ROOT / "nbs").glob(f"{name}.*")
+        ]
+        found[caption] = [file.stem for file in files if file.suffix in (".ipynb", ".md")]
+    return found
+
+
+# to look something up in; all other parts are read from beginning to end
+LOOKED_UP = ("In depth", "Reference")
+
+
+def reading() -> list[str]:
+    "The names of the chapters that one reads one after another."
+    return [
+        name
+        for part, names in parts().items()
+        for name in names
+        if part not in LOOKED_UP and name[0].isdigit()
+    ]
+
+
 # ---- Modules ----
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from project import ROOT, chapters
+from project import ROOT, chapters, parts, reading
 
 
 def text_cells():
@@ -13,17 +13,28 @@ def text_cells():
                 yield chapter, cell
 
 
-def test_next_is_the_next_chapter():
-    names = [chapter.name for chapter in chapters()]
+def test_every_notebook_is_in_one_part_of_the_book():
+    listed = [name for names in parts().values() for name in names if name[0].isdigit()]
+
+    assert sorted(listed) == [chapter.name for chapter in chapters()]
+
+
+def test_next_is_the_next_chapter_to_read():
+    "Notebooks to look something up in need not say what comes next."
+    order = reading()
+    following = dict(zip(order, [*order[1:], None]))
     wrong = []
 
-    for chapter, following in zip(chapters(), [*names[1:], None]):
+    for chapter in chapters():
+        if chapter.name not in following:
+            continue
         last = chapter.cells[-1].source
         said = re.findall(r"^Next: \[[^]]+\]\(([^)]+)\.ipynb\)", last, re.M)
-        if said != ([following] if following else []):
-            wrong.append(f"{chapter.name} says {said}, the next one is {following}")
+        after = following[chapter.name]
+        if said != ([after] if after else []):
+            wrong.append(f"{chapter.name} says {said}, the next one is {after}")
 
-    assert not wrong, "\n".join(wrong)
+    assert order and not wrong, "\n".join(wrong)
 
 
 def test_links_between_chapters_lead_somewhere():
@@ -77,8 +88,11 @@ def test_folded_text_ends_before_other_text():
     assert not raw, "\n".join(raw)
 
 
-def test_the_list_of_chapters_in_the_readme_is_complete():
+def test_contents_in_the_readme_are_complete():
+    "The chapters to read in their order, and those of the reference part in theirs; notebooks in depth may be there."
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \d\d \| \[[^]]+\]\(nbs/([\w.]+)\.ipynb\)", text, re.M)
+    _, _, contents = text.partition("\n## Contents\n")
+    listed = re.findall(r"\]\(nbs/(\d\d_[\w.]+)\.ipynb\)", contents)
+    wanted = reading() + [name for name in parts()["Reference"] if name[0].isdigit()]
 
-    assert listed == [chapter.name for chapter in chapters()]
+    assert [name for name in listed if name not in parts()["In depth"]] == wanted

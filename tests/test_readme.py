@@ -1,4 +1,4 @@
-"What README.md tells people to type works."
+"What README.md and the pages on installing, commands and the library tell people to type works."
 
 import functools
 import os
@@ -10,15 +10,24 @@ import sys
 import pytest
 from project import PACKAGE, ROOT, make
 
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    "nbs/installing.md",
+    "nbs/commands.md",
+    "nbs/library.md",
+)
+TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 COMMAND = "annotated-transformer"
 
 
-def blocks(*languages: str) -> list[tuple[int, str]]:
-    "The fenced blocks in these languages, each with the number of its first line."
-    found = re.finditer(r"^```(\w+)[^\n]*\n(.*?)^```", TEXT, re.M | re.S)
+def blocks(page: str, *languages: str) -> list[tuple[int, str]]:
+    "The fenced blocks of a page in these languages, each with the number of its first line."
+    text = TEXTS[page]
+    found = re.finditer(r"^```(\w+)[^\n]*\n(.*?)^```", text, re.M | re.S)
     return [
-        (TEXT[: match.start(2)].count("\n") + 1, match[2])
+        (text[: match.start(2)].count("\n") + 1, match[2])
         for match in found
         if match[1] in languages
     ]
@@ -26,9 +35,11 @@ def blocks(*languages: str) -> list[tuple[int, str]]:
 
 def commands(program: str) -> list[list[str]]:
     "Every call of a program in shell blocks and in `backticks`, split into words."
-    lines = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", TEXT)
-    for _, block in blocks("sh", "bash", "shell", "console"):
-        lines += block.replace("\\\n", " ").splitlines()
+    lines = []
+    for page, text in TEXTS.items():
+        lines += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+        for _, block in blocks(page, "sh", "bash", "shell", "console"):
+            lines += block.replace("\\\n", " ").splitlines()
 
     found = []
     for line in lines:
@@ -42,15 +53,16 @@ def commands(program: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_python_blocks_run_in_order(tmp_path):
+@pytest.mark.parametrize("page", ["README.md", "nbs/library.md"])
+def test_python_blocks_run_in_order(page, tmp_path):
     "One after another in one namespace, as a reader would paste them."
-    found = blocks("python", "py")
-    assert found, "README.md shows no Python"
+    found = blocks(page, "python", "py")
+    assert found, f"{page} shows no Python"
 
     code = "import torch; torch.manual_seed(0)\nnamespace = {'__name__': '__main__'}\n"
     for line, block in found:
-        padded = "\n" * (line - 1) + block  # a traceback has README's own line numbers
-        code += f"exec(compile({padded!r}, 'README.md', 'exec'), namespace)\n"
+        padded = "\n" * (line - 1) + block  # a traceback has the page's own line numbers
+        code += f"exec(compile({padded!r}, {page!r}, 'exec'), namespace)\n"
 
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -62,6 +74,17 @@ def test_python_blocks_run_in_order(tmp_path):
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+    # what a comment behind a print promises
+    promised = re.findall(r"^print\(.*\)  # (.*)", "".join(b for _, b in found), re.M)
+    missing = [said for said in promised if said not in done.stdout.splitlines()]
+    assert not missing, done.stdout
+
+
+def test_all_python_is_run():
+    "Pages without a test of their Python show none."
+    shown = [page for page in PAGES if blocks(page, "python", "py")]
+
+    assert shown == ["README.md", "nbs/library.md"]
 
 
 def test_make_commands_exist():
@@ -70,7 +93,7 @@ def test_make_commands_exist():
 
     for words in found:
         done = make("-n", *words[1:])
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
 
 
 @functools.cache
@@ -112,15 +135,24 @@ def test_commands_exist_with_their_options():
                 assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), " ".join(words)
 
 
-def test_links_to_files_lead_somewhere():
-    targets = re.findall(r"\]\(([^)\s]+)\)", TEXT)
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_files_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)\s]+)\)", TEXTS[page])
     files = {
         target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)
     }
-    missing = [
-        name
-        for name in files
-        if not name.startswith("docs/_build/") and not (ROOT / name).exists()
-    ]
+    folder = (ROOT / page).parent
+    missing = [name for name in files if not (folder / name).exists()]
 
     assert files and not missing, missing
+
+
+@pytest.mark.slow
+def test_every_command_is_on_its_page():
+    "With an example under a heading of its own."
+    listed = re.search(r"^Commands:\n(.*)", help_of(), re.M | re.S)[1]
+    names = re.findall(r"^ {2}([\w-]+)", listed, re.M)
+    headings = re.findall(r"^## ([\w-]+)$", TEXTS["nbs/commands.md"], re.M)
+    shown = {words[1] for words in commands(COMMAND) if words[1:]}
+
+    assert names and {*names} == {*headings} == shown & {*names}

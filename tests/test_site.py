@@ -18,7 +18,7 @@ from building import need_tools
 need_tools()
 from browsing import assert_readable, phone, switch_theme, visit, wait_for
 from bs4 import BeautifulSoup
-from project import PACKAGE, ROOT, chapters, modules, public, settings, tree
+from project import PACKAGE, ROOT, chapters, modules, parts, public, settings, tree
 
 pytestmark = pytest.mark.slow
 
@@ -121,10 +121,16 @@ def test_sidebar_has_the_chapters_in_order(pages):
     menu = pages["index"].select_one("nav.bd-links")
     links = [a["href"] for a in menu.select("li.toctree-l1 > a")]
     numbers = [number.text for number in menu.select("li.toctree-l1 > a > .chapter-number")]
+    captions = [caption.text.strip() for caption in menu.select("p.caption")]
 
-    found = [link for link in links if link[0].isdigit()]
-    assert found == [f"{chapter.name}.html" for chapter in chapters()]
-    assert numbers == [shown_number(chapter) for chapter in chapters()]
+    assert captions == list(parts())
+    order = [name for names in parts().values() for name in names]
+    assert [link for link in links if link != "#"] == [
+        *(f"{name}.html" for name in order),
+        "genindex.html",
+    ]
+    notebooks = {chapter.name: chapter for chapter in chapters()}
+    assert numbers == [shown_number(notebooks[name]) for name in order if name in notebooks]
 
 
 # ---- What a chapter shows ----

@@ -5,6 +5,7 @@
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #hf-tokenizer-code-2
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class HuggingFaceTokenizer:
     @classmethod
     def load(
         cls,
-        model,  # folder of one of their models, or its name on the Hub
+        model: str | os.PathLike[str],  # folder of one of their models, or its name
         revision: str | None = None,  # branch, tag or commit on the Hub
     ) -> HuggingFaceTokenizer:
         "Read their files. Raises `ValueError` for a folder without a tokenizer."
@@ -81,16 +82,16 @@ class HuggingFaceTokenizer:
     def encode(
         self,
         text: str,  # any
-    ) -> list:  # of ids, without those that they put around a text
+    ) -> list[int]:  # ids, without those that they put around a text
         "The ids of a text."
         check_text('text', text)
         return self.encode_all([text])[0]
 
     def encode_all(
         self,
-        texts: list,  # of str
+        texts: Iterable[str],  # any number of them
         targets: bool = False,  # texts of the language that is written
-    ) -> list:  # of lists of ids
+    ) -> list[list[int]]:  # the ids of each
         "The ids of many texts."
         texts = list(checked_texts(texts))
         if not texts:
@@ -106,8 +107,8 @@ class HuggingFaceTokenizer:
 
     def encode_pairs(
         self,
-        pairs: Iterable,  # of (source text, target text)
-    ) -> list:  # of (source ids, target ids)
+        pairs: Iterable[tuple[str, str]],  # of (source text, target text)
+    ) -> list[tuple[list[int], list[int]]]:  # of (source ids, target ids)
         "The ids of both sides, as batches are made from."
         pairs = list(pairs)
         for pair in pairs:
@@ -120,22 +121,22 @@ class HuggingFaceTokenizer:
 
     def decode(
         self,
-        ids,  # list of int, or a tensor with one axis
+        ids: Iterable[int],  # a list, or a tensor with one axis
     ) -> str:  # special tokens left out
         "The text of ids, such as a model writes."
         return self.theirs.decode(checked_ids(ids, len(self)), skip_special_tokens=True)
 
     def words(
         self,
-        ids,  # list of int, or a tensor with one axis
-    ) -> list:  # of texts, as labels of an axis
+        ids: Iterable[int],  # a list, or a tensor with one axis
+    ) -> list[str]:  # labels of an axis
         "Their name of each token, with ▁ for a blank."
         names = self.theirs.convert_ids_to_tokens(checked_ids(ids, len(self)))
         return [name.replace('Ġ', '▁') for name in names]
 
     def save(
         self,
-        folder,  # made if it is not there
+        folder: str | os.PathLike[str],  # made if it is not there
     ) -> Path:  # the folder
         "Write their files, for `load`."
         self.theirs.save_pretrained(folder)
@@ -143,13 +144,13 @@ class HuggingFaceTokenizer:
 
 # %% ../../nbs/88_interop.hf_tokenizer.ipynb #load-translator
 def load_translator(
-    folder,  # of a translator, ours or theirs
+    folder: str | os.PathLike[str],  # of a translator, ours or theirs
     device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
 ) -> Translator:  # with its own tokenizer
     """Open a translator, whoever wrote it. Raises `FileNotFoundError` or `ValueError` that
     names what is missing or wrong."""
     folder = wait_for_folder(folder)
-    device = pick_device(device)
+    place = pick_device(device)
 
     # a tokenizer of ours
     names = 'tokenizer_config.json', 'source.spm'  # one is in each folder of theirs
@@ -162,9 +163,9 @@ def load_translator(
         check_files(folder)  # those of the tokenizer, too
     tokenizer = HuggingFaceTokenizer.load(folder)
     if ours:
-        model = load_model(folder, Transformer, device)
+        model = load_model(folder, Transformer, place)
     else:
-        model = from_huggingface(folder).to(device)
+        model = from_huggingface(folder).to(place)
 
     if not isinstance(model, Transformer):
         raise argument_error('model', type(model).__name__, 'an encoder-decoder')

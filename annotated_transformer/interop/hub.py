@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
+import torch
 from torch import nn
 
 from annotated_transformer.checkpoint import (
@@ -31,7 +34,7 @@ HUB_FILES = (CONFIG, WEIGHTS, 'manifest.json', 'tokenizer.json', 'vocab.json')
 
 def read_options(
     folder: Path,  # of a model
-) -> dict:  # option -> value
+) -> dict[str, Any]:  # option -> value
     "What `config.json` says. Raises `FileNotFoundError` or `ValueError`."
     try:
         options = json.loads((folder / CONFIG).read_text(encoding='utf-8'))
@@ -43,10 +46,10 @@ def read_options(
 
 
 def from_pretrained(
-    source,  # a folder, or a name on the Hub such as 'someone/translator'
-    model_class: type = Transformer,  # what was saved
+    source: str | os.PathLike[str],  # a folder, or a name such as 'someone/translator'
+    model_class: type[nn.Module] = Transformer,  # what was saved
     revision: str | None = None,  # branch, tag or commit on the Hub
-    device='cpu',  # where to put it
+    device: str | torch.device = 'cpu',  # where to put it
 ) -> nn.Module:  # in evaluation mode
     """Load a model that `save_model` or their `save_pretrained` wrote. Nothing of it is run
     as code. Raises `FileNotFoundError` or `ValueError` that names what is wrong."""

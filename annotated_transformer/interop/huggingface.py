@@ -10,11 +10,14 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..checkpoint import build_empty
 from annotated_transformer.config import (
+    Config,
     argument_error,
     check_choice,
     check_sizes,
@@ -49,7 +52,11 @@ from ..models.gpt import GPT, GPTConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..positions import sinusoids
 from ..transformer import Transformer
-from ..transformer_config import StackConfig, TransformerConfig
+from annotated_transformer.transformer_config import (
+    NormOrder,
+    StackConfig,
+    TransformerConfig,
+)
 
 # %% auto #0
 __all__ = ['HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES',
@@ -111,11 +118,13 @@ VIT_OPTION_NAMES = dict(
 
 
 def from_hf_options(
-    names: dict,  # our option -> theirs
+    names: dict[str, str],  # our option -> theirs
     theirs,  # a configuration of Hugging Face
-) -> dict:  # our option -> value
+) -> dict[str, Any]:  # our option -> value
     "What a configuration of theirs says, in our words."
-    found = {ours: getattr(theirs, name, None) for ours, name in names.items()}
+    found: dict[str, Any] = {
+        ours: getattr(theirs, name, None) for ours, name in names.items()
+    }
 
     for ours, value in found.items():
         if ours.endswith('_id') and not isinstance(value, (int, type(None))):
@@ -127,9 +136,9 @@ def from_hf_options(
 
 
 def to_hf_options(
-    names: dict,  # our option -> theirs
+    names: dict[str, str],  # our option -> theirs
     ours: StackConfig,  # a configuration of ours
-) -> dict:  # their option -> value
+) -> dict[str, Any]:  # their option -> value
     "What a configuration of ours says, in their words."
     found = {name: getattr(ours, own) for own, name in names.items()}
 
@@ -215,7 +224,7 @@ def begins_with_pad(
 
 def marian_config(
     theirs,  # a `MarianConfig`, or a `PegasusConfig`
-    norm_order: str = 'post',  # what this class of theirs always has
+    norm_order: NormOrder = 'post',  # what this class of theirs always has
     **options,  # of ours: dropout
 ) -> TransformerConfig:
     """Sizes and kinds of a Marian. Raises `ValueError` for two vocabularies or uneven
@@ -245,7 +254,7 @@ def marian_config(
 
 def marian_options(
     ours: TransformerConfig,  # to be told in their words
-) -> dict:  # options of a `MarianConfig`
+) -> dict[str, Any]:  # options of a `MarianConfig`
     "The same, the other way."
     found = to_hf_options(MARIAN_OPTION_NAMES, ours)
     for name in ('ffn_dim', 'attention_heads', 'layers'):
@@ -270,13 +279,13 @@ class GPT2Conversion(Conversion):
     def config(self, theirs, **options):
         return gpt2_config(theirs, **options)
 
-    def options(self, ours):
+    def options(self, ours: GPTConfig):
         return {**to_hf_options(GPT2_OPTION_NAMES, ours), 'embd_pdrop': ours.dropout}
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: GPTConfig, theirs):
         return gpt2_weight_map(ours)
 
-    def tied(self, ours):
+    def tied(self, ours: GPTConfig):
         return {'lm_head.weight': 'transformer.wte.weight'}
 
 
@@ -295,10 +304,10 @@ class BERTConversion(Conversion):
     def config(self, theirs, **options):
         return bert_config(theirs, **options)
 
-    def options(self, ours):
+    def options(self, ours: BERTConfig):
         return to_hf_options(BERT_OPTION_NAMES, ours)
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: BERTConfig, theirs):
         return bert_weight_map(ours)
 
 
@@ -310,19 +319,20 @@ class MaskedLMConversion(BERTConversion):
     renamed = BERTConversion.renamed[:2]
     unused = r'^bert\.pooler\.|^cls\.seq_relationship\.|' + BERTConversion.unused
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: BERTConfig, theirs):
         return masked_lm_weight_map(ours)
 
-    def tied(self, ours):
+    def tied(self, ours: BERTConfig):
         return {
             'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
             'cls.predictions.decoder.bias': 'cls.predictions.bias',
         }
 
-    def finish(self, model, theirs):
+    def finish(self, model: MaskedLanguageModel, theirs):
         "A new pooler."
         width = model.config.d_model
-        model.bert.pooler = init_bert_weights(nn.Linear(width, width), width)
+        model.bert.pooler = nn.Linear(width, width)
+        init_bert_weights(model.bert.pooler, width)
 
 
 class SentenceClassifierConversion(BERTConversion):
@@ -331,7 +341,7 @@ class SentenceClassifierConversion(BERTConversion):
     model_class = SentenceClassifier
     renamed = BERTConversion.renamed[:2]
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: BERTConfig, theirs):
         return sentence_classifier_weight_map(ours)
 
 
@@ -352,11 +362,11 @@ class ImageClassifierConversion(Conversion):
     def config(self, theirs, **options):
         return vit_config(theirs, **options)
 
-    def options(self, ours):
+    def options(self, ours: ViTConfig):
         size = ours.height, ours.width
         return {**to_hf_options(VIT_OPTION_NAMES, ours), 'image_size': size}
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: ViTConfig, theirs):
         return image_classifier_weight_map(ours)
 
 
@@ -367,7 +377,7 @@ class ViTConversion(ImageClassifierConversion):
     init_kwargs = dict(add_pooling_layer=False)
     renamed = ((r'^vit\.', ''), *ImageClassifierConversion.renamed)
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: ViTConfig, theirs):
         return vit_weight_map(ours)
 
 
@@ -376,21 +386,21 @@ class MarianConversion(Conversion):
 
     model_class = Transformer
     unmapped = ('output_bias',)
-    norm_order = 'post'
+    norm_order: NormOrder = 'post'
 
-    def fits(self, ours):
+    def fits(self, ours: TransformerConfig):
         return ours.norm == self.norm_order
 
     def config(self, theirs, **options):
         return marian_config(theirs, self.norm_order, **options)
 
-    def options(self, ours):
+    def options(self, ours: TransformerConfig):
         return marian_options(ours)
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: TransformerConfig, theirs):
         return marian_weight_map(ours, extra_bos=begins_with_pad(theirs))
 
-    def tied(self, ours):
+    def tied(self, ours: TransformerConfig):
         "The one embedding, and the tables of positions, which are computed."
         table = sinusoids(ours.max_len, ours.d_model)
         table = table[:, interleaved_to_halves(ours.d_model).argsort()]
@@ -403,7 +413,7 @@ class MarianConversion(Conversion):
             'model.decoder.embed_positions.weight': table,
         }
 
-    def finish(self, model, theirs):
+    def finish(self, model: Transformer, theirs):
         if begins_with_pad(theirs):
             set_extra_bos(model)
 
@@ -429,7 +439,7 @@ CONVERSIONS = {  # class of theirs -> how it corresponds to ours
 # %% ../../nbs/86_interop.huggingface.ipynb #hugging-face
 def safetensors_files(
     folder: Path,  # of one of their models
-) -> list:  # of paths: one file, or all shards
+) -> list[Path]:  # one file, or all shards
     "The files with the tensors. Raises `ValueError` where there are none of plain numbers."
     whole = folder / 'model.safetensors'
     if whole.is_file():
@@ -451,7 +461,7 @@ def safetensors_files(
 def read_tensors(
     folder: Path,  # of one of their models
     conversion: Conversion,  # old names, and what nothing reads
-) -> dict:  # name that the model has in memory -> tensor
+) -> dict[str, Tensor]:  # under the names that the model has in memory
     "All tensors of a folder. Raises `ValueError` for two with the same name."
     from safetensors.torch import load_file
 
@@ -470,7 +480,7 @@ def read_tensors(
     return weights
 
 # %% ../../nbs/86_interop.huggingface.ipynb #read-folder
-def hugging_face():  # the package
+def hugging_face() -> ModuleType:  # the package
     "Their library, or an `ImportError`."
     return import_extra(
         'transformers', 'models and tokenizers of Hugging Face are read with', 'hub'
@@ -479,7 +489,7 @@ def hugging_face():  # the package
 
 def read_hf_folder(
     folder: Path,  # of one of their models
-) -> tuple:  # name of the class, configuration of theirs, name -> tensor
+) -> tuple[str, Any, dict[str, Tensor]]:  # its class, their configuration, weights
     "What a folder holds. Raises `ValueError` for whatever cannot be read."
     transformers = hugging_face()
     try:
@@ -517,8 +527,8 @@ MODEL_FILES = (
 
 
 def model_folder(
-    model,  # a folder, or a name such as 'openai-community/gpt2'
-    files: Iterable = MODEL_FILES,  # patterns of what is fetched
+    model: str | os.PathLike[str],  # a folder, or a name like 'openai-community/gpt2'
+    files: Iterable[str] = MODEL_FILES,  # patterns of what is fetched
     revision: str | None = None,  # branch, tag or commit on the Hub
 ) -> Path:
     "The folder, or the one that the Hub's files were fetched to."
@@ -545,9 +555,9 @@ def model_folder(
 
 # %% ../../nbs/86_interop.huggingface.ipynb #from-huggingface
 def with_originals(
-    weights: dict,  # theirs, name -> tensor
+    weights: dict[str, Tensor],  # theirs
     tied: dict,  # see `import_weights`
-) -> dict:  # the same; of a tied pair at least the one that is repeated
+) -> dict[str, Tensor]:  # the same; of a tied pair at least the one that is repeated
     "Fill in originals of which there is only a repetition."
     found = dict(weights)
     for name, original in tied.items():
@@ -557,7 +567,7 @@ def with_originals(
 
 
 def from_huggingface(
-    model,  # of theirs; or its folder; or its name on the Hub
+    model: nn.Module | str | os.PathLike[str],  # of theirs; its folder; its name on the Hub
     revision: str | None = None,  # branch, tag or commit on the Hub
     **options,  # of our configuration: dropout, or an id that theirs does not say
 ) -> nn.Module:  # ours, in evaluation mode
@@ -608,10 +618,11 @@ def to_huggingface(
     name = names[0]
     conversion = CONVERSIONS[name]
     model_class = getattr(hugging_face(), name)
-    their_config = model_class.config_class(**conversion.options(model.config))
+    config = cast(Config, model.config)  # its class is one of ours, which all have one
+    their_config = model_class.config_class(**conversion.options(config))
 
     # there and back: is anything lost?
-    ours = model.config.to_dict()
+    ours = config.to_dict()
     ids = {option: ours[option] for option in conversion.unmapped if option.endswith('_id')}
     back = conversion.config(their_config, **ids).to_dict()
     for option, value in ours.items():
@@ -620,8 +631,8 @@ def to_huggingface(
 
     return export_weights(
         model,
-        conversion.weight_map(model.config, their_config),
+        conversion.weight_map(config, their_config),
         model_class(their_config, **conversion.init_kwargs),
-        tied=conversion.tied(model.config),
+        tied=conversion.tied(config),
         unmatched=conversion.unmatched,
     )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from torch import Tensor
 from ..config import argument_error
 from annotated_transformer.interop.weight_map import (
     Conversion,
+    WeightMap,
     expand_names,
     interleaved_to_halves,
     require_hf_options,
@@ -83,7 +85,7 @@ QK_NORMS = {
 
 def llama_weight_map(
     config: LlamaConfig,  # sizes
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `Llama`, as their Llama, Mistral, Qwen2 and Qwen3 have them."
     table = dict(LLAMA_WEIGHTS)
     if not config.tie_weights:
@@ -130,7 +132,7 @@ STRETCHED = dict(
 
 
 def rope_factor(
-    rope: dict,  # the `rope_parameters` of a configuration of theirs
+    rope: dict[str, Any],  # the `rope_parameters` of a configuration of theirs
 ) -> float:  # ours
     "How positions are stretched. Raises `ValueError` for a way that ours does not know."
     kind = rope.get('rope_type', 'default')
@@ -146,7 +148,7 @@ def rope_factor(
 
 def llama_config(
     theirs,  # a configuration of a Llama, Mistral, Qwen2 or Qwen3
-    switches: dict,  # our option -> what this class of theirs always has
+    switches: dict[str, Any],  # our option -> what this class of theirs always has
     **options,  # of ours: ids that it leaves open
 ) -> LlamaConfig:
     "Sizes and kinds of a Llama. Raises `ValueError` for what ours cannot be."
@@ -157,7 +159,9 @@ def llama_config(
         attention_bias=False,
         attention_dropout=0.0,
     )
-    found = {ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()}
+    found: dict[str, Any] = {
+        ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()
+    }
     found |= switches
 
     # ids: models that converse have several ends, of which the caller names one
@@ -187,7 +191,7 @@ def llama_config(
 
 def llama_options(
     ours: LlamaConfig,  # to be told in their words
-) -> dict:  # options of a configuration of theirs
+) -> dict[str, Any]:  # options of a configuration of theirs
     "The same, the other way."
     found = {name: getattr(ours, own) for own, name in LLAMA_OPTION_NAMES.items()}
     found['head_dim'] = ours.d_k or ours.d_model // ours.n_heads
@@ -205,21 +209,21 @@ class LlamaConversion(Conversion):
     model_class = Llama
     unmapped = ('d_k',)
     unused = r'\.rotary_emb\.inv_freq$'  # tables of older files
-    switches = dict(window=None)  # our option -> what this class always has
+    switches: dict[str, Any] = dict(window=None)  # our option -> what this class always has
 
-    def fits(self, ours):
+    def fits(self, ours: LlamaConfig):
         return not (ours.qkv_bias or ours.qk_norm or ours.window)
 
     def config(self, theirs, **options):
         return llama_config(theirs, self.switches, **options)
 
-    def options(self, ours):
+    def options(self, ours: LlamaConfig):
         return llama_options(ours)
 
-    def weight_map(self, ours, theirs):
+    def weight_map(self, ours: LlamaConfig, theirs):
         return llama_weight_map(ours)
 
-    def tied(self, ours):
+    def tied(self, ours: LlamaConfig):
         if not ours.tie_weights:
             return {}
         return {'lm_head.weight': 'model.embed_tokens.weight'}
@@ -230,7 +234,7 @@ class MistralConversion(LlamaConversion):
 
     switches = {}
 
-    def fits(self, ours):
+    def fits(self, ours: LlamaConfig):
         return bool(ours.window) and not (ours.qkv_bias or ours.qk_norm)
 
 
@@ -239,7 +243,7 @@ class Qwen2Conversion(LlamaConversion):
 
     switches = dict(qkv_bias=True)
 
-    def fits(self, ours):
+    def fits(self, ours: LlamaConfig):
         return ours.qkv_bias
 
 
@@ -248,7 +252,7 @@ class Qwen3Conversion(LlamaConversion):
 
     switches = dict(qk_norm=True)
 
-    def fits(self, ours):
+    def fits(self, ours: LlamaConfig):
         return ours.qk_norm
 
 

@@ -5,11 +5,14 @@
 # %% ../../nbs/87_interop.torch_weights.ipynb #torch-weights-code-2
 from __future__ import annotations
 
+from typing import Any
+
 from torch import nn
 
 from ..checkpoint import EmptyInit
 from ..config import argument_error, unwrap_compiled
 from annotated_transformer.interop.weight_map import (
+    WeightMap,
     expand_names,
     export_weights,
     import_weights,
@@ -59,7 +62,7 @@ def torch_weight_map(
     side: str,  # 'encoder' or 'decoder'
     *,
     final_norm: bool = False,  # whether there is one
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of one stack, as `nn.Transformer` has them."
     table = TORCH_WEIGHTS[side]
     if final_norm:
@@ -136,7 +139,7 @@ def layer_options(
 
 # %% ../../nbs/87_interop.torch_weights.ipynb #stack-options
 def stack_config(
-    stack: nn.Module,  # of PyTorch's
+    stack: nn.TransformerEncoder | nn.TransformerDecoder,
     side: str,  # 'encoder' or 'decoder'
 ) -> StackConfig:  # of ours
     "What all layers of a stack agree on. Raises `ValueError` with the first that does not."
@@ -145,7 +148,7 @@ def stack_config(
     if not len(stack.layers):
         raise argument_error(f'{side}.layers', 0, 'at least one')
 
-    found = {'add_zero_attn': False}  # which ours has not
+    found: dict[str, Any] = {'add_zero_attn': False}  # which ours has not
     for i, layer in enumerate(stack.layers):
         name = f'{side}.layers.{i}'
         check_class(name, layer, layer_class)

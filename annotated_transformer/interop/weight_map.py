@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from ..config import Config, argument_error
 from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
+from ..transformer import Transformer
 from ..transformer_config import TransformerConfig
 
 # %% auto #0
@@ -24,24 +26,28 @@ __all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BE
            'masked_lm_weight_map', 'sentence_classifier_weight_map', 'vit_weight_map', 'image_classifier_weight_map',
            'interleaved_to_halves', 'set_extra_bos', 'marian_weight_map']
 
+# %% ../../nbs/84_interop.weight_map.ipynb #type-variables
+Model = TypeVar('Model', bound=nn.Module)  # what goes in comes out
+ConfigClass = TypeVar('ConfigClass', bound=Config)
+
 # %% ../../nbs/84_interop.weight_map.ipynb #match
 @dataclass(frozen=True)
 class WeightMap:
     "One of our parameters, and where another model keeps the same numbers."
 
     ours: str  # name of the parameter
-    theirs: tuple  # names of tensors; several are stacked on their first axis
-    sizes: tuple = ()  # rows of each of theirs; none: equal parts
+    theirs: tuple[str, ...]  # names of tensors; several are stacked on their first axis
+    sizes: tuple[int, ...] = ()  # rows of each of theirs; none: equal parts
     n_rows: int | None = None  # of ours that they have, the first ones; None: all
     transposed: bool = False  # whether rows of ours are columns of theirs
-    shape: tuple | None = None  # of theirs, where it has other axes
+    shape: tuple[int, ...] | None = None  # of theirs, where it has other axes
     order: Tensor | None = None  # for each index of ours on `axis`, the index of theirs
     axis: int = 0
 
-    def pieces(
+    def views(
         self,
         weight: Tensor,  # our parameter
-    ) -> dict:  # name of theirs -> a view of ours, in the shape of theirs
+    ) -> dict[str, Tensor]:  # name of theirs -> a view of ours, in the shape of theirs
         "The part of our parameter that each of their tensors fills."
         if self.n_rows is not None:
             weight = weight[: self.n_rows]
@@ -55,41 +61,41 @@ class WeightMap:
 
     def read(
         self,
-        weights: dict,  # of the other model, name -> tensor
-        weight: Tensor,  # our parameter, to be filled
+        weights: dict[str, Tensor],  # of the other model
+        out: Tensor,  # our parameter, to be filled
     ):
         "Copy their numbers into our parameter."
         start = 0
-        for name, piece in self.pieces(weight).items():
-            theirs = weights[name].to(piece.dtype)
+        for name, view in self.views(out).items():
+            theirs = weights[name].to(view.dtype)
 
             if self.transposed:
-                piece.t().copy_(theirs.t())  # twice as fast as the other way round
+                view.t().copy_(theirs.t())  # twice as fast as the other way round
             elif self.order is None:
-                piece.copy_(theirs)
+                view.copy_(theirs)
             elif self.axis == 0:
-                order = self.order[start : start + len(piece)] - start
-                torch.index_select(theirs, 0, order, out=piece)
+                order = self.order[start : start + len(view)] - start
+                torch.index_select(theirs, 0, order, out=view)
             else:
-                torch.index_select(theirs, self.axis, self.order, out=piece)
+                torch.index_select(theirs, self.axis, self.order, out=view)
 
-            start += len(piece)
+            start += len(view)
 
     def write(
         self,
         weight: Tensor,  # our parameter
-    ) -> dict:  # name of theirs -> tensor
+    ) -> dict[str, Tensor]:  # name of theirs -> tensor
         "Our numbers as their tensors."
         if self.order is not None:
             weight = weight.index_select(self.axis, self.order.argsort())
-        return self.pieces(weight)
+        return self.views(weight)
 
 # %% ../../nbs/84_interop.weight_map.ipynb #expand-names
 def expand_names(
     table: dict,  # our name -> theirs, or a tuple of theirs that ours stacks
     n_layers: int,  # for `{i}`
     prefix: str = '',  # before all names, ours and theirs
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "One `WeightMap` for each parameter that a table names; `*` is `weight` and `bias`."
     found = []
     for ours, theirs in table.items():
@@ -107,38 +113,45 @@ def expand_names(
 
 # %% ../../nbs/84_interop.weight_map.ipynb #read-weights
 def import_weights(
-    model: nn.Module,  # ours; it may be one of `build_empty`, and gets new parameters
-    matches: list,  # of `WeightMap`
-    weights: dict,  # theirs, name -> tensor
+    model: Model,  # ours; it may be one of `build_empty`, and gets new parameters
+    matches: list[WeightMap],  # one for each parameter that both have
+    weights: dict[str, Tensor],  # theirs
     *,
     tied: dict | None = None,  # name of theirs -> what it repeats, name or tensor
-    unmatched: tuple = (),  # prefixes of names of ours that they do not have
-) -> nn.Module:  # ours, in evaluation mode
+    unmatched: tuple[str, ...] = (),  # prefixes of names of ours that they do not have
+) -> Model:  # ours, in evaluation mode
     """Copy all weights, each once. Raises one `ValueError` with all names that do not
     fit."""
     parameters = dict(model.named_parameters())
     check_names_and_shapes(parameters, matches, weights, tied or {}, unmatched)
 
-    filled, not_finite = {}, []
+    # copy into new tensors: the parameters of an empty model have no memory yet
+    filled = {}
     for match in matches:
         parameter = parameters[match.ours]
         filled[match.ours] = torch.empty(parameter.shape, dtype=parameter.dtype)
-        match.read(weights, filled[match.ours])
-        for name, piece in match.pieces(filled[match.ours]).items():
-            if not is_finite(piece):
-                not_finite.append(name)
+        match.read(weights, out=filled[match.ours])
+
+    # look at the copies: a number of theirs may be too large for our type
+    not_finite = [
+        name
+        for match in matches
+        for name, view in match.views(filled[match.ours]).items()
+        if not is_finite(view)
+    ]
     raise_complaints({'not finite': not_finite})
 
-    model.load_state_dict(filled, strict=False, assign=True)  # strict: checked above
+    # the new tensors become the parameters; not strict: names were checked above
+    model.load_state_dict(filled, strict=False, assign=True)
     return model.eval()
 
 
 def check_names_and_shapes(
-    parameters: dict,  # ours, name -> parameter, with or without numbers
-    matches: list,  # of `WeightMap`
-    weights: dict,  # theirs, name -> tensor
+    parameters: dict[str, nn.Parameter],  # ours, with or without numbers
+    matches: list[WeightMap],  # see `import_weights`
+    weights: dict[str, Tensor],  # theirs
     tied: dict,  # see `import_weights`
-    unmatched: tuple,  # see `import_weights`
+    unmatched: tuple[str, ...],  # see `import_weights`
 ):
     "Raise one `ValueError` with all names and shapes that do not fit."
     ours = {match.ours for match in matches}
@@ -155,13 +168,13 @@ def check_names_and_shapes(
         if match.ours not in parameters:
             continue
         # packed matrices one by one: their sum could be right by chance
-        for name, piece in match.pieces(parameters[match.ours]).items():
+        for name, view in match.views(parameters[match.ours]).items():
             if name not in weights:
                 continue
             tensor = weights[name]
-            if tensor.shape != piece.shape:
+            if tensor.shape != view.shape:
                 shapes.append(
-                    f'{name}: got {tuple(tensor.shape)}, expected {tuple(piece.shape)}'
+                    f'{name}: got {tuple(tensor.shape)}, expected {tuple(view.shape)}'
                 )
             if not tensor.is_floating_point():
                 types.append(f'{name} ({tensor.dtype})')
@@ -179,8 +192,8 @@ def check_names_and_shapes(
 # %% ../../nbs/84_interop.weight_map.ipynb #repeats
 def is_tied_to(
     tensor: Tensor,  # one of theirs
-    of,  # a tensor, or the name of one; None: of nothing
-    weights: dict,  # theirs, name -> tensor
+    of: Tensor | str | None,  # another one, or its name; None: of nothing
+    weights: dict[str, Tensor],  # theirs
 ) -> bool:
     "Whether a tensor holds nothing but what another one holds."
     original = weights.get(of) if isinstance(of, str) else of
@@ -201,7 +214,7 @@ def is_finite(
 
 
 def raise_complaints(
-    complaints: dict,  # what is wrong -> names
+    complaints: dict,  # what is wrong -> names, in a list or a set
 ):
     "Raise a `ValueError` that lists all names, if there are any."
     lists = [
@@ -213,44 +226,50 @@ def raise_complaints(
 # %% ../../nbs/84_interop.weight_map.ipynb #write-weights
 def export_weights(
     model: nn.Module,  # ours
-    matches: list,  # of `WeightMap`
-    theirs: nn.Module,  # changed in place
+    matches: list[WeightMap],  # one for each parameter that both have
+    theirs: Model,  # changed in place
     *,
-    tied: dict | None = None,  # names of theirs that follow others, or stay as they are
-    unmatched: tuple = (),  # prefixes of names of ours that they do not have
-) -> nn.Module:  # theirs, in evaluation mode
+    tied: dict | None = None,  # its keys: names of theirs that are not written
+    unmatched: tuple[str, ...] = (),  # prefixes of names of ours that they do not have
+) -> Model:  # theirs, in evaluation mode
     """Copy all weights the other way. Raises one `ValueError` with all names that do not
     fit."""
+    # our numbers, under their names and in their shapes
     ours = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
-
-    # nothing is rounded; tables, which are buffers, stay as they are
-    dtype = next(model.parameters()).dtype
-    for weight in theirs.parameters():
-        weight.data = weight.data.to(dtype)
-
     written = {}
     for match in matches:
         if match.ours in ours:
             written |= match.write(ours[match.ours])
 
+    # compare with the parameters of ours
     matched = {match.ours for match in matches}
-    absent = [name for name in ours.keys() - matched if not name.startswith(unmatched)]
+    not_matched = ours.keys() - matched
+    left_over = [name for name in not_matched if not name.startswith(unmatched)]
 
-    state = theirs.state_dict()
+    # compare with the parameters and buffers of theirs
+    expected = theirs.state_dict()
+    not_written = expected.keys() - written.keys()
     shapes = [
-        f'{name}: got {tuple(tensor.shape)}, expected {tuple(state[name].shape)}'
+        f'{name}: got {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}'
         for name, tensor in written.items()
-        if name in state and tensor.shape != state[name].shape
+        if name in expected and tensor.shape != expected[name].shape
     ]
     raise_complaints(
         {
-            'missing': state.keys() - written.keys() - set(tied or ()),
+            'missing': not_written - set(tied or ()),
             'missing (ours)': matched - ours.keys(),
-            'left over (ours)': absent,
-            'left over': written.keys() - state.keys(),
+            'left over (ours)': left_over,
+            'left over': written.keys() - expected.keys(),
             'of another shape': shapes,
         }
     )
+
+    # their parameters get our type, so that no number is rounded; buffers keep theirs
+    dtype = next(model.parameters()).dtype
+    for weight in theirs.parameters():
+        weight.data = weight.data.to(dtype)
+
+    # not strict: names were checked above
     theirs.load_state_dict(written, strict=False)
     return theirs.eval()
 
@@ -259,15 +278,15 @@ class Conversion:
     "How a class of Hugging Face's corresponds to one of ours: each family is a subclass."
 
     model_class: type  # ours
-    unmatched = ()  # prefixes of names of ours that they do not have
-    unmapped = ()  # options of ours that they have no word for
-    init_kwargs = {}  # further arguments of their constructor
-    renamed = ()  # of (pattern, replacement): from names in files to those in memory
+    unmatched: tuple[str, ...] = ()  # prefixes of names of ours that they do not have
+    unmapped: tuple[str, ...] = ()  # options of ours that they have no word for
+    init_kwargs: dict[str, Any] = {}  # further arguments of their constructor
+    renamed: tuple[tuple[str, str], ...] = ()  # in files -> in memory: pattern, replacement
     unused = '$^'  # pattern of names in files that nothing reads; this one matches nothing
 
     def fits(
         self,
-        ours: Config,  # of a model of `model_class`
+        ours: Any,  # the `Config` of a model of `model_class`
     ) -> bool:
         "Whether a model with this configuration can be one of theirs."
         return True
@@ -282,29 +301,29 @@ class Conversion:
 
     def options(
         self,
-        ours: Config,  # of a model of `model_class`
-    ) -> dict:  # options of their configuration
+        ours: Any,  # the `Config` of a model of `model_class`
+    ) -> dict[str, Any]:  # options of their configuration
         "Our configuration in their words."
         raise NotImplementedError
 
     def weight_map(
         self,
-        ours: Config,  # sizes
+        ours: Any,  # the `Config` of a model of `model_class`
         theirs,  # the same, as a configuration of Hugging Face
-    ) -> list:  # of `WeightMap`
+    ) -> list[WeightMap]:
         "Where each parameter is."
         raise NotImplementedError
 
     def tied(
         self,
-        ours: Config,  # sizes
+        ours: Any,  # the `Config` of a model of `model_class`
     ) -> dict:  # see `import_weights`
         "Which of their tensors only repeat others, or can be computed."
         return {}
 
     def finish(
         self,
-        model: nn.Module,  # ours, with their weights; changed in place
+        model: Any,  # of `model_class`, with their weights; changed in place
         theirs,  # a configuration of Hugging Face
     ):
         "Set what a model of ours has and theirs has not."
@@ -322,10 +341,10 @@ def require_hf_options(
 
 
 def with_options(
-    config_class: type,  # of our configuration
-    found: dict,  # our option -> what theirs says
-    options: dict,  # our option -> what is said besides
-) -> Config:  # of that class
+    config_class: type[ConfigClass],  # of our configuration
+    found: dict[str, Any],  # our option -> what theirs says
+    options: dict[str, Any],  # our option -> what is said besides
+) -> ConfigClass:
     """A configuration from both. Raises `ValueError` for an option that would change what
     the model computes."""
     config = config_class.from_dict({**found, **options})
@@ -357,7 +376,7 @@ GPT2_TRANSPOSED = (  # of theirs, at the end of a name
 
 def gpt2_weight_map(
     config: GPTConfig,  # number of layers
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `GPT`, as `GPT2LMHeadModel` has them."
     return [
         replace(match, transposed=match.theirs[0].endswith(GPT2_TRANSPOSED))
@@ -397,7 +416,7 @@ def bert_weight_map(
     prefix: str = '',  # of all names: 'bert.' where there is a head
     *,
     pooler: bool = True,  # whether theirs has one
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `BERT`, as `BertModel` has them."
     table = {**BERT_WEIGHTS, **BERT_POOLER} if pooler else BERT_WEIGHTS
     return expand_names(table, config.n_layers, prefix)
@@ -405,7 +424,7 @@ def bert_weight_map(
 
 def masked_lm_weight_map(
     config: BERTConfig,  # number of layers
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     """All parameters of a `MaskedLanguageModel` but the pooler, which `BertForMaskedLM` has
     not."""
     head = expand_names(BERT_MASKED_LM_HEAD, config.n_layers)
@@ -414,7 +433,7 @@ def masked_lm_weight_map(
 
 def sentence_classifier_weight_map(
     config: BERTConfig,  # number of layers
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `SentenceClassifier`, as `BertForSequenceClassification` has them."
     return bert_weight_map(config, 'bert.') + expand_names(CLASSIFIER, config.n_layers)
 
@@ -440,7 +459,7 @@ VIT_WEIGHTS = {  # ours -> theirs
 def vit_weight_map(
     config: ViTConfig,  # sizes
     prefix: str = '',  # of all names: 'vit.' where there is a head
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `ViT`, as `ViTModel` without a pooler has them."
     width, size = config.d_model, config.patch_size
     shapes = {  # of theirs, where it has other axes than ours
@@ -456,7 +475,7 @@ def vit_weight_map(
 
 def image_classifier_weight_map(
     config: ViTConfig,  # sizes
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of an `ImageClassifier`, as `ViTForImageClassification` has them."
     return vit_weight_map(config, 'vit.') + expand_names(CLASSIFIER, config.n_layers)
 
@@ -473,12 +492,12 @@ MASKED_BIAS = -1e4  # exp of it is 0 in every precision, and it is finite in all
 
 @torch.no_grad()
 def set_extra_bos(
-    model: nn.Module,  # a `Transformer` whose last id is a BOS that Marian lacks
+    model: Transformer,  # whose last id is a BOS that Marian lacks
 ):
     "Give BOS the vector of PAD, and a bias that keeps it from being written."
     embedding = model.src_embed.embedding.weight  # V D, of both sides
     embedding[-1] = embedding[model.config.pad_id]
-    model.output.bias[-1] = MASKED_BIAS
+    model.get_parameter('output.bias')[-1] = MASKED_BIAS
 
 # %% ../../nbs/84_interop.weight_map.ipynb #marian-matches
 MARIAN_WEIGHTS = {  # ours -> theirs
@@ -530,7 +549,7 @@ NOT_OF_WIDTH = 'qkv_proj.bias', 'linear1.bias', 'output.bias'
 def marian_weight_map(
     config: TransformerConfig,  # sizes
     extra_bos: bool = False,  # whether its BOS is an id that they do not have
-) -> list:  # of `WeightMap`
+) -> list[WeightMap]:
     "All parameters of a `Transformer`, as Marian has them; with norms first, Pegasus."
     table = dict(PEGASUS_WEIGHTS if config.norm == 'pre' else MARIAN_WEIGHTS)
     if not config.output_bias:

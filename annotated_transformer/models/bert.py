@@ -17,9 +17,14 @@ from ..dropout import Dropout
 from ..embeddings import LMHead, TokenEmbedding
 from ..layers import ACTIVATIONS, LayerNorm
 from ..masks import padding_mask
+from ..multi_head_attention import head_sizes
 from ..positions import LearnedPositionalEmbedding
 from ..transformer import Encoder
-from ..transformer_config import StackConfig, check_stack_config
+from annotated_transformer.transformer_config import (
+    Activation,
+    StackConfig,
+    check_stack_config,
+)
 
 # %% auto #0
 __all__ = ['BERTConfig', 'BERTEmbedding', 'init_bert_weights', 'BERT', 'mask_tokens', 'MaskedLanguageModel', 'SentenceClassifier']
@@ -36,7 +41,7 @@ class BERTConfig(StackConfig):
     attention_dropout: float = 0.1  # probability, on attention weights
     attention_bias: bool = True  # biases on the four projections
     norm_eps: float = 1e-12  # added to the variance
-    activation: str = 'gelu'  # see `ACTIVATIONS`
+    activation: Activation = 'gelu'  # see `ACTIVATIONS`
     vocab_size: int = 30522  # V
     max_len: int = 512  # tokens at the most, with the special ones
     n_segments: int = 2  # kinds of segment
@@ -74,7 +79,7 @@ class BERTConfig(StackConfig):
             )
 
     @property
-    def special(self) -> list:  # ids that are no words
+    def special(self) -> list[int]:  # ids that are no words
         return [self.pad_id, self.cls_id, self.separator_id, self.mask_id, self.unknown_id]
 
 # %% ../../nbs/53_models.bert.ipynb #bertembedding
@@ -85,9 +90,8 @@ class BERTEmbedding(nn.Module):
         super().__init__()
         self.tokens = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         self.segments = TokenEmbedding(config.n_segments, config.d_model, scale=1)
-        self.positions = LearnedPositionalEmbedding(
-            config.d_model, config.max_len, config.d_k
-        )
+        d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+        self.positions = LearnedPositionalEmbedding(config.d_model, config.max_len, d_k)
         self.norm = LayerNorm(config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
@@ -207,7 +211,7 @@ class SentenceClassifier(nn.Module):
     @classmethod
     def from_pretrained(
         cls,
-        pretrained: nn.Module,  # with a `bert` inside
+        pretrained: MaskedLanguageModel | SentenceClassifier,  # with a `bert` inside
         **changes,  # of its configuration: `n_classes`, dropout
     ) -> SentenceClassifier:  # with a copy of its body
         "Take over what was learnt without labels."

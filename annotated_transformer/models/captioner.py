@@ -19,7 +19,13 @@ from annotated_transformer.transformer import (
     build_positions,
     init_weights,
 )
-from ..transformer_config import StackConfig, check_stack_config
+from annotated_transformer.transformer_config import (
+    Activation,
+    NormOrder,
+    Positions,
+    StackConfig,
+    check_stack_config,
+)
 
 # %% auto #0
 __all__ = ['CaptionerConfig', 'image_config', 'Captioner']
@@ -35,15 +41,15 @@ class CaptionerConfig(StackConfig):
     n_layers: int = 2  # N, of each stack
     dropout: float = 0.0  # probability
     attention_bias: bool = True  # biases on the four projections
-    norm: str = 'post'  # after each sum
-    activation: str = 'gelu'  # see `ACTIVATIONS`
+    norm: NormOrder = 'post'  # after each sum
+    activation: Activation = 'gelu'  # see `ACTIVATIONS`
     height: int = 8  # of a picture, pixels
     width: int = 40  # of a picture, pixels
     patch_size: int = 4  # P, pixels
     n_channels: int = 1  # C: 3 for colours, 1 for grey
     vocab_size: int = 13  # V, words and special ids
     max_len: int = 8  # words at the most, with the end
-    positions: str = 'learned'  # of words, see `POSITIONS`
+    positions: Positions = 'learned'  # of words, see `POSITIONS`
     pad_id: int = 0  # fills up short captions
     bos_id: int = 1  # begins every caption
     eos_id: int = 2  # ends every caption

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..beam_cache import empty_cache
 from annotated_transformer.config import (
+    SpecialTokens,
     argument_error,
     check_choice,
     check_ids,
@@ -76,6 +77,10 @@ class GPTConfig(StackConfig):
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
     "What a language model does with its parts: `embed`, `blocks` and `output`."
+
+    embed: InputEmbedding  # B T -> B T D
+    blocks: Encoder  # B T D -> B T D
+    output: TokenEmbedding  # B T D -> B T V
 
     def forward(
         self,
@@ -164,9 +169,9 @@ def prompt_cache(
     "An empty cache for a prompt and its continuations. Raises `ValueError` for padding."
     batch, n_prompt = prompt.shape
 
-    pad_id = model.config.pad_id
-    has_padding = pad_id is not None and pad_id != model.config.eos_id
-    if has_padding and (prompt == pad_id).any():
+    special = SpecialTokens.of(model)
+    has_padding = special.pad_id is not None and special.pad_id != special.eos_id
+    if has_padding and (prompt == special.pad_id).any():
         raise argument_error(
             'prompt', 'padding', 'prompts of one length: no row is filled up'
         )

@@ -188,7 +188,7 @@ class LlamaLayer(nn.Module):
     def __init__(
         self,
         config: LlamaConfig,  # sizes
-        rotary: nn.Module,  # a `RotaryEmbedding`, shared by all layers
+        rotary: RotaryEmbedding,  # shared by all layers
     ):
         super().__init__()
         self.window = config.window
@@ -225,8 +225,11 @@ class LlamaLayer(nn.Module):
         if self.window is not None:
             if is_causal and mask is not None:
                 raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
-            n_before = 0 if cache is None else cache.length
-            mask = self.window_mask(mask, n_before, n_new=x.shape[1], device=x.device)
+            if mask is None:  # the new tokens may attend to all so far
+                n_new = x.shape[1]
+                n_before = 0 if cache is None else int(cache.length)
+                mask = causal_mask(n_new, n_before + n_new, x.device)
+            mask = sliding_window_mask(mask, self.window)
             is_causal = False
 
         h = self.self_attention(
@@ -238,11 +241,6 @@ class LlamaLayer(nn.Module):
         )
         x = x + h
         return x + self.feed_forward(self.feed_forward_norm(x))
-
-    def window_mask(self, mask, n_before, *, n_new, device):
-        if mask is None:  # the new tokens may attend to all so far
-            mask = causal_mask(n_new, n_before + n_new, device)
-        return sliding_window_mask(mask, self.window)
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model
 class Llama(DecoderOnly):
@@ -270,5 +268,5 @@ class Llama(DecoderOnly):
         init_weights(self)
 
     @property
-    def output(self):  # what makes logits
+    def output(self) -> TokenEmbedding:  # what makes logits
         return self.embed.embedding if self.lm_head is None else self.lm_head

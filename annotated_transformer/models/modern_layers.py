@@ -22,6 +22,7 @@ from annotated_transformer.multi_head_attention import (
     QKVProjection,
     merge_heads,
 )
+from ..positions import RotaryEmbedding
 
 # %% auto #0
 __all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'check_heads', 'repeat_heads', 'fold_heads', 'GroupedQueryAttention',
@@ -149,7 +150,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         d_k: int | None = None,  # width of a query, key or value; None means D/H
         bias: bool = False,  # for queries, keys and values
         norm_eps: float | None = None,  # of RMSNorms of queries and keys; None: none
-        rotary: nn.Module | None = None,  # a `RotaryEmbedding` of queries and keys
+        rotary: RotaryEmbedding | None = None,  # of queries and keys
     ):
         super().__init__(d_model, n_heads, d_k=d_k, d_v=d_k, rotary=rotary)
         check_heads(n_heads, n_kv_heads)

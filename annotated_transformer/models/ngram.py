@@ -16,9 +16,9 @@ __all__ = ['ngram_counts', 'KneserNey', 'ngram_loss']
 
 # %% ../../nbs/63_models.ngram.ipynb #ngram-counts
 def ngram_counts(
-    documents: list,  # of lists of ids, each with EOS at its end
+    documents: list[list[int]],  # ids of each, with EOS at its end
     order: int,  # n
-) -> list:  # for n = 1 ... order: Counter of tuples of ids
+) -> list[Counter]:  # for n = 1 ... order, of tuples of ids
     """How often each n-gram was seen; below the highest order, after how many different
     tokens."""
     highest = Counter()
@@ -40,7 +40,7 @@ class KneserNey:
 
     def __init__(
         self,
-        documents: list,  # of lists of ids, each with EOS at its end
+        documents: list[list[int]],  # ids of each, with EOS at its end
         order: int,  # n, tokens that it sees at once
         vocab_size: int,  # V
     ):
@@ -70,7 +70,7 @@ class KneserNey:
     def probability(
         self,
         token: int,  # id
-        history: tuple,  # ids before it, at least n - 1 of them
+        history: tuple[int, ...],  # ids before it, at least n - 1 of them
     ) -> float:
         p = 1 / self.vocab_size
 
@@ -91,7 +91,7 @@ class KneserNey:
 # %% ../../nbs/63_models.ngram.ipynb #ngram-loss
 def ngram_loss(
     model: KneserNey,  # of any order
-    documents: list,  # of lists of ids, each with EOS at its end
+    documents: list[list[int]],  # ids of each, with EOS at its end
 ) -> float:  # nats per token
     "Mean negative log-likelihood of an n-gram model, nats per token."
     n_before = len(model.counts) - 1  # tokens of history

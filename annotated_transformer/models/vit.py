@@ -13,9 +13,15 @@ from torch import Tensor, nn
 from ..config import argument_error, check_sizes
 from ..dropout import Dropout
 from ..inspection.recording import record_attention
+from ..multi_head_attention import head_sizes
 from ..positions import LearnedPositionalEmbedding
 from ..transformer import Encoder, init_weights
-from ..transformer_config import StackConfig, check_stack_config
+from annotated_transformer.transformer_config import (
+    Activation,
+    NormOrder,
+    StackConfig,
+    check_stack_config,
+)
 
 # %% auto #0
 __all__ = ['patch_grid', 'patchify', 'PatchEmbedding', 'ViTConfig', 'ViT', 'ImageClassifier', 'cls_attention']
@@ -40,7 +46,8 @@ def patchify(
     patch_size: int,  # P, pixels
 ) -> Tensor:  # B N C*P*P, row by row
     "Cut pictures into squares."
-    rows, columns = patch_grid(*images.shape[2:], patch_size)
+    height, width = images.shape[2:]
+    rows, columns = patch_grid(height, width, patch_size)
     cut = images.unflatten(3, (columns, -1)).unflatten(
         2, (rows, -1)
     )  # B C rows P columns P
@@ -79,9 +86,9 @@ class ViTConfig(StackConfig):
     n_layers: int = 12  # layers
     dropout: float = 0.0  # probability
     attention_bias: bool = True  # biases on the four projections
-    norm: str = 'pre'  # before each sub-layer
+    norm: NormOrder = 'pre'  # before each sub-layer
     norm_eps: float = 1e-12  # added to the variance
-    activation: str = 'gelu'  # see `ACTIVATIONS`
+    activation: Activation = 'gelu'  # see `ACTIVATIONS`
     height: int = 224  # of a picture, pixels
     width: int = 224  # of a picture, pixels
     patch_size: int = 16  # P, pixels
@@ -120,9 +127,8 @@ class ViT(nn.Module):
         rows, columns = patch_grid(config.height, config.width, config.patch_size)
         self.patches = PatchEmbedding(config.n_channels, config.patch_size, config.d_model)
         self.cls_token = nn.Parameter(torch.randn(config.d_model) * 0.02)
-        self.positions = LearnedPositionalEmbedding(
-            config.d_model, 1 + rows * columns, config.d_k
-        )
+        d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+        self.positions = LearnedPositionalEmbedding(config.d_model, 1 + rows * columns, d_k)
         self.dropout, self.encoder = Dropout(config.dropout), Encoder.from_config(config)
         init_weights(self)
 
@@ -162,7 +168,7 @@ class ImageClassifier(nn.Module):
 # %% ../../nbs/56_models.vit.ipynb #class-attention
 @torch.no_grad()
 def cls_attention(
-    model: nn.Module,  # an `ImageClassifier` in evaluation mode
+    model: ImageClassifier,  # in evaluation mode
     images: Tensor,  # B C H W, on its device
 ) -> Tensor:  # L B heads rows columns, on the CPU
     "The weights of the class token over the patches. What it gives to itself is left out."

@@ -9,6 +9,7 @@ import copy
 import time
 from functools import partial
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +45,7 @@ class SkinnyWeight:
     def __init__(
         self,
         weight: Tensor,  # out in, shared and not copied
-        faster: frozenset = frozenset([1, 4, 32]),  # for which `row_class` it is
+        faster: frozenset[int] = frozenset([1, 4, 32]),  # each `row_class` that gains
     ):
         self.weight = weight.detach()
         self.faster = faster
@@ -63,28 +64,36 @@ class SkinnyWeight:
         x: Tensor,  # *batch in
         bias: Tensor | None = None,  # out
     ) -> Tensor:  # *batch out
-        "`F.linear` with these weights, faster for the numbers of rows that gain."
-        if x.ndim < 2 or not x.numel():
+        "`F.linear` with these weights, by the fastest way for so many rows."
+        # a vector, or nothing at all
+        if x.ndim < 2 or x.numel() == 0:
             return F.linear(x, self.weight, bias)
 
         n_rows = x.numel() // x.shape[-1]
         if row_class(n_rows) not in self.faster:
             return F.linear(x, self.weight, bias)
+
         if self.packed is not None:
             return torch.ops.mkldnn._linear_pointwise.default(
                 x, self.packed, bias, 'none', [], ''
             )
+
+        # with more rows, PyTorch's own order is as good
         if n_rows > 64:
             return F.linear(x, self.weight, bias)
-
-        # the other order: (W x^T)^T
-        rows = x.flatten(0, -2)
-        if n_rows == 1:  # written twice, because the product of a matrix is the faster one
-            out = torch.mm(self.weight, torch.cat((rows, rows)).t())[:, 0]
-        else:
-            out = torch.mm(self.weight, rows.t()).t().contiguous()
-        out = out.contiguous() if bias is None else out + bias
+        out = self.weight_first(x.flatten(0, -2), bias)
         return out.reshape(*x.shape[:-1], -1)
+
+    def weight_first(self, rows, bias):  # (W x^T)^T: n in -> n out, or out if n is 1
+        if len(rows) == 1:
+            # a matrix times a vector is slower than times two columns: drop the second
+            twice = torch.cat((rows, rows))  # 2 in
+            product = torch.mm(self.weight, twice.t())[:, 0]  # out
+        else:
+            # each row in one piece again, as `F.linear` returns it
+            product = torch.mm(self.weight, rows.t()).t().contiguous()  # n out
+
+        return product.contiguous() if bias is None else product + bias
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #skinny-layers
 class ReadOnly:
@@ -119,7 +128,7 @@ class SkinnyLinear(Skinny, nn.Linear):
     def __init__(
         self,
         plain: nn.Linear,  # the layer that it stands for
-        faster: frozenset,  # the numbers of rows that gain
+        faster: frozenset[int],  # each `row_class` that gains
     ):
         super().__init__(plain.in_features, plain.out_features, device='meta')
         self.weight = plain.weight
@@ -136,7 +145,7 @@ class SkinnyQKVProjection(Skinny, QKVProjection):
     def __init__(
         self,
         plain: QKVProjection,  # the layer that it stands for
-        faster: frozenset,  # the numbers of rows that gain
+        faster: frozenset[int],  # each `row_class` that gains
     ):
         with torch.device('meta'):
             super().__init__(plain.in_features, plain.n_heads, d_k=plain.d_k, d_v=plain.d_v)
@@ -159,7 +168,7 @@ class SkinnyEmbedding(Skinny, TokenEmbedding):
     def __init__(
         self,
         plain: TokenEmbedding,  # the layer that it stands for
-        faster: frozenset,  # the numbers of rows that gain
+        faster: frozenset[int],  # each `row_class` that gains
     ):
         vocab_size, d_model = plain.weight.shape
         with torch.device('meta'):
@@ -177,7 +186,7 @@ class SkinnyLMHead(Skinny, LMHead):
     def __init__(
         self,
         plain: LMHead,  # the layer that it stands for
-        faster: frozenset,  # the numbers of rows that gain
+        faster: frozenset[int],  # each `row_class` that gains
     ):
         super().__init__(plain.embedding)
         self.bias = plain.bias
@@ -197,12 +206,13 @@ SKINNY = {
 # %% ../../nbs/74_speed.decoding_speed.ipynb #measure-products
 def linear_weights(
     model: nn.Module,  # any model
-) -> list:  # of parameters out in, each once
+) -> list[Tensor]:  # parameters out in, each once
     "The matrices of all layers that have a skinny one."
     weights = {}
     for layer in model.modules():
         if type(layer) in SKINNY:
-            weights[id(layer.weight)] = layer.weight
+            weight = layer.get_parameter('weight')
+            weights[id(weight)] = weight
     return list(weights.values())
 
 
@@ -214,7 +224,7 @@ def clock() -> float:  # seconds
 
 
 def speedup(
-    weights: list,  # of tensors out in, all of one shape
+    weights: list[Tensor],  # out in, all of one shape
     n_rows: int,  # of the input
     budget: float = 0.05,  # seconds, after five measurements of each way
 ) -> float:  # above 1: the skinny product is faster
@@ -258,7 +268,7 @@ def speedup(
 def measure_products(
     model: nn.Module,  # on a CPU; not changed
     budget: float = 0.05,  # seconds for a shape and a number of rows
-) -> dict:  # (out, in, dtype) -> {row class: speedup, see there}
+) -> dict[tuple, dict[int, float]]:  # (out, in, dtype) -> {row class: `speedup`}
     "What skinny products gain on this processor, for each shape of weights."
     shapes = {}
     for weight in linear_weights(model):
@@ -279,6 +289,8 @@ MIN_SPEEDUP = 1.05  # less may be chance, and is not worth another product
 class PreparedCopy(ReadOnly, nn.Module):
     """A copy of a model, for writing only. Raises `ValueError` where it is trained or
     converted, before any part of it has changed."""
+
+    model: Any  # a module with `prefill` and `decode_step`
 
     def __init__(
         self,
@@ -310,7 +322,7 @@ class PreparedCopy(ReadOnly, nn.Module):
 
 def prepare_for_decoding(
     model: nn.Module,  # on a CPU; stays as it is
-    speedups: dict | None = None,  # of `measure_products`; None: measured now
+    speedups: dict[tuple, dict[int, float]] | None = None,  # None: measured now
 ) -> PreparedCopy:  # in evaluation mode
     """A copy that writes few sequences at a time faster, where this processor does. Not for
     training; make a new one after that."""
@@ -327,7 +339,8 @@ def prepare_for_decoding(
             continue
 
         # the numbers of rows for which this layer gains
-        shape = (*layer.weight.shape, layer.weight.dtype)
+        weight = layer.get_parameter('weight')
+        shape = (*weight.shape, weight.dtype)
         ratios = speedups.get(shape, {})
         faster = frozenset(n for n, ratio in ratios.items() if ratio >= MIN_SPEEDUP)
         if not faster:
@@ -343,6 +356,8 @@ class Compiled:
     """A model with a compiled `decode_step`, and a static cache. For models that were not
     prepared."""
 
+    model: Any  # a module with `prefill` and `decode_step`
+
     def __init__(
         self,
         model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
@@ -352,7 +367,7 @@ class Compiled:
         self.config = model.config
 
         # without its `inference_mode`, which has to begin outside of what is compiled
-        undecorated = type(model).decode_step.__wrapped__
+        undecorated = type(model).decode_step.__wrapped__  # pyright: ignore[reportAttributeAccessIssue]
         self.step = torch.compile(undecorated, mode=mode)
 
     @property
