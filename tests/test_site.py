@@ -123,7 +123,7 @@ def test_sidebar_has_the_chapters_in_order(pages):
     numbers = [number.text for number in menu.select("li.toctree-l1 > a > .chapter-number")]
     captions = [caption.text.strip() for caption in menu.select("p.caption")]
 
-    assert captions == list(parts())
+    assert captions == [part for part, names in parts().items() if names]
     order = [name for names in parts().values() for name in names]
     assert [link for link in links if link != "#"] == [
         *(f"{name}.html" for name in order),
