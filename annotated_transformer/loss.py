@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -25,13 +26,13 @@ from annotated_transformer.config import (
     unwrap_compiled,
 )
 from .data import Batch, LabelledBatch
-from .embeddings import LMHead, TokenEmbedding
 
 # %% auto #0
 __all__ = ['NO_ID', 'smoothed_targets', 'reference_cross_entropy', 'check_targets', 'cross_entropy', 'smoothed_loss_floor',
            'perplexity', 'count_correct', 'padding_of', 'sequence_loss', 'classification_loss',
-           'loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'output_of', 'chunked_sequence_loss',
-           'nan_to_inf', 'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
+           'loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'OutputLayer', 'output_of',
+           'chunked_sequence_loss', 'nan_to_inf', 'evaluation_mode', 'score_targets', 'r_drop_cross_entropy',
+           'r_drop_loss']
 
 # %% ../nbs/11_loss.ipynb #smoothed-targets
 def smoothed_targets(
@@ -287,9 +288,23 @@ def chunked_cross_entropy(
     )
 
 # %% ../nbs/11_loss.ipynb #chunked-sequence-loss
+class OutputLayer(Protocol):
+    "What turns a model's last vectors into logits: `TokenEmbedding`, `LMHead` or the like."
+
+    weight: Tensor  # V D
+    bias: Tensor | None  # V, on the logits
+
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
+        "Numbers for the tokens of the vocabulary."
+        ...
+
+
 def output_of(
     model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
-) -> TokenEmbedding | LMHead:
+) -> OutputLayer:
     "The layer that turns a model's last vectors into logits."
     model = getattr(model, 'module', model)  # what DDP wraps
     return unwrap_compiled(model).output

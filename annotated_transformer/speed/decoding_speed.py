@@ -81,19 +81,19 @@ class SkinnyWeight:
         # with more rows, PyTorch's own order is as good
         if n_rows > 64:
             return F.linear(x, self.weight, bias)
-        out = self.weight_first(x.flatten(0, -2), bias)
-        return out.reshape(*x.shape[:-1], -1)
 
-    def weight_first(self, rows, bias):  # (W x^T)^T: n in -> n out, or out if n is 1
-        if len(rows) == 1:
+        # the other order: (W x^T)^T
+        rows = x.flatten(0, -2)  # n in
+        if n_rows == 1:
             # a matrix times a vector is slower than times two columns: drop the second
             twice = torch.cat((rows, rows))  # 2 in
-            product = torch.mm(self.weight, twice.t())[:, 0]  # out
+            out = torch.mm(self.weight, twice.t())[:, 0]  # out
         else:
             # each row in one piece again, as `F.linear` returns it
-            product = torch.mm(self.weight, rows.t()).t().contiguous()  # n out
+            out = torch.mm(self.weight, rows.t()).t().contiguous()  # n out
 
-        return product.contiguous() if bias is None else product + bias
+        out = out.contiguous() if bias is None else out + bias
+        return out.reshape(*x.shape[:-1], -1)
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #skinny-layers
 class ReadOnly:
