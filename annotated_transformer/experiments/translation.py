@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -119,7 +120,7 @@ class TranslationConfig(Config):
     patience: int = 0  # epochs without a lower loss that end the run; 0: none do
     lr: float = 3e-3  # peak learning rate
     warmup_steps: int = 200  # steps up to the peak
-    schedule: str = 'linear'  # see `SCHEDULES`
+    schedule: Literal['inverse_sqrt', 'linear', 'constant'] = 'linear'  # see `SCHEDULES`
     label_smoothing: float = 0.0  # probability
     r_drop: float = 0.0  # weight of R-Drop, at twice the time and more; 0: none
     chunked_loss: bool = False  # no logits for all positions at once; for many tokens

@@ -20,6 +20,7 @@ from annotated_transformer.config import (
 )
 from ..decoding import greedy_decode
 from .recording import record_attention
+from ..transformer import EncoderDecoder
 
 # %% auto #0
 __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'check_numbers', 'trace_attention', 'trace_self_attention',
@@ -122,7 +123,7 @@ def check_numbers(
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attend
 @torch.no_grad()
 def trace_attention(
-    model: nn.Module,  # an encoder-decoder, as in chapter 08, in evaluation mode
+    model: EncoderDecoder,  # as in chapter 08, in evaluation mode
     source: list,  # ids, without special tokens
     target: list | None = None,  # ids, with its EOS if any; None: what the model writes
     *,

@@ -14,6 +14,8 @@ from operator import index
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
+
 from annotated_transformer.config import (
     Config,
     SpecialTokens,
@@ -30,7 +32,8 @@ __all__ = ['Tokenizer', 'check_text', 'checked_texts', 'checked_ids', 'Vocabular
 class Tokenizer(Protocol):
     "Text as ids and back: what every tokenizer of the library can do."
 
-    special: SpecialTokens  # ids of padding, beginning and end; None where there is none
+    @property
+    def special(self) -> SpecialTokens: ...  # of padding, beginning and end
 
     def __len__(self) -> int: ...  # V, with special tokens
 
@@ -80,6 +83,7 @@ class Tokenizer(Protocol):
     def load(
         cls,
         folder: str | Path,  # of a model
+        /,
     ) -> Tokenizer:
         """Read what `save` wrote. Raises `FileNotFoundError` or `ValueError` that names
         what is missing or wrong."""
@@ -202,7 +206,7 @@ class Vocabulary(Config):
     def load(
         cls,
         folder: str | Path,  # written by `save`
-    ) -> Vocabulary:
+    ) -> Self:
         """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
         `ValueError` that names what is missing or wrong."""
         path = Path(folder) / 'vocab.json'
