@@ -9,9 +9,10 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Optional, get_type_hints
 
@@ -79,7 +80,7 @@ class Stopped(KeyboardInterrupt):
 def main():
     "What `annotated-transformer` runs, and `python -m annotated_transformer`."
     for stream in (sys.stdout, sys.stderr):  # escape what the terminal has no signs for
-        if hasattr(stream, 'reconfigure'):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')
 
     def stop(number, frame):
@@ -130,7 +131,7 @@ def option_name(
 
 def option_error(
     error: Exception,  # from the library
-    kept: list = (),  # lines that say what is left of a run
+    kept: Sequence[str] = (),  # lines that say what is left of a run
 ) -> Exception:  # to be raised: a `BadParameter`, with exit status 2
     "The error as the command says it: with the option in place of the argument's name."
     if isinstance(error, BrokenPipeError):

@@ -5,12 +5,13 @@
 # %% ../nbs/46_translation.ipynb #translation-imports
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from torch import nn
+import torch
 
 from .checkpoint import load_model
 from .config import argument_error
@@ -31,14 +32,14 @@ __all__ = ['Translator', 'read_line', 'translate_lines', 'translate']
 class Translator:
     "A trained model and its tokenizer: sentences in, sentences out."
 
-    model: nn.Module  # an encoder-decoder, in evaluation mode
+    model: Transformer  # in evaluation mode
     tokenizer: Tokenizer  # with whose ids it was trained
 
     @classmethod
     def load(
         cls,
-        folder,  # of a model with its `tokenizer.json`
-        device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+        folder: str | os.PathLike[str],  # of a model with its `tokenizer.json`
+        device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     ) -> Translator:
         "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
         tokenizer = BPETokenizer.load(folder)
@@ -194,7 +195,7 @@ def translate_lines(
 
 
 def translate(
-    folder,  # of a model with its `tokenizer.json`
+    folder: str | os.PathLike[str],  # of a model with its `tokenizer.json`
     sentences: list,  # of texts
     **options,  # of `Translator.translate`
 ) -> list:  # of texts, in the same order

@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -34,7 +34,7 @@ __all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'rando
 class ImageDataset:
     "Pictures and what they show."
 
-    images: object  # indexed by a tensor of numbers, B -> B C H W, values from 0 to 1
+    images: Tensor | ImageFiles  # indexed by numbers, B -> B C H W, values from 0 to 1
     labels: Tensor  # N, numbers of classes
     classes: list  # of words: the names of the classes
     names: list  # of words: what to call each picture
@@ -84,7 +84,7 @@ def random_affine(
     second_row = torch.stack([sine * width / height, cosine, down], dim=1)
     matrices = torch.stack([first_row, second_row], dim=1)  # B 2 3
 
-    grid = F.affine_grid(matrices, images.shape, align_corners=False)
+    grid = F.affine_grid(matrices, list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, align_corners=False)
 
 # %% ../../nbs/55_datasets.images.ipynb #image-batches
@@ -174,8 +174,10 @@ class ImageFiles:
     n_channels: int  # 3 for colours, 1 for grey
     cache_size: int = 2**31  # of what is kept in memory, bytes
 
-    def __post_init__(self):
-        object.__setattr__(self, 'kept', {})  # number -> C H W, bytes
+    # number -> C H W, bytes
+    kept: dict[int, Tensor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __getitem__(self, numbers) -> Tensor:  # B -> B C H W, from 0 to 1
         return torch.stack([self.read(int(number)) for number in numbers]) / 255

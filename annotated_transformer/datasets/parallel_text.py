@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from annotated_transformer.config import (
     argument_error,
@@ -20,6 +21,9 @@ from annotated_transformer.config import (
     check_numbers,
     check_sizes,
 )
+
+if TYPE_CHECKING:  # it imports this module
+    from annotated_transformer.datasets.streamed_text import StreamedPairs
 
 # %% auto #0
 __all__ = ['DROP_REASONS', 'ParallelText', 'text_lines', 'read_text_files', 'read_tsv', 'read_pairs', 'clean_text', 'fold_text',
@@ -30,7 +34,7 @@ __all__ = ['DROP_REASONS', 'ParallelText', 'text_lines', 'read_text_files', 'rea
 class ParallelText:
     "Pairs of texts, divided into training, validation and test."
 
-    train: list  # of (source text, target text); or `StreamedPairs`
+    train: list | StreamedPairs  # of (source text, target text)
     validation: list  # likewise, for choices while training goes on
     test: list  # likewise, for the number that is reported
     source: str  # language, such as 'en'
@@ -217,8 +221,8 @@ def clean_pairs(
     if max_ratio is not None:
         check_numbers('a number of at least 1', lambda x: x >= 1, max_ratio=max_ratio)
 
-    report = dict(read=0, kept=0, changed=0, dropped=dict.fromkeys(DROP_REASONS, 0))
-    dropped = report['dropped']
+    dropped = dict.fromkeys(DROP_REASONS, 0)
+    report: dict[str, Any] = dict(read=0, kept=0, changed=0, dropped=dropped)
     seen = set()  # hashes of the pairs that were kept
 
     def kept_pairs():

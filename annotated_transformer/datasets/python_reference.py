@@ -235,7 +235,7 @@ def read_corpus(
         labelled=training[:n_labelled],
         held_out=held_out,
         passages=passages,
-        tokenizer=BertWordTokenizer(words),
+        tokenizer=BertWordTokenizer(tuple(words)),
     )
 
 # %% ../../nbs/51_datasets.python_reference.ipynb #pack

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -180,7 +180,7 @@ def open_divided_text(
     )
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #mapped-pairs
-class MappedPairs:
+class MappedPairs(Sequence):
     "Pairs of lists of ids that wait in a file, and are taken from it as from a list."
 
     def __init__(

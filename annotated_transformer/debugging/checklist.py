@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -116,7 +117,7 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
 
 # %% ../../nbs/83_debugging.checklist.ipynb #by-steps
 def stepwise_logits(
-    model: nn.Module,  # with `decode_step`, as in chapters 08 and 50
+    model: Any,  # with `decode_step`, as in chapters 08 and 50
     *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
     offset: int = 0,  # added to every position, to see a mistake found
 ) -> Tensor:  # B T V

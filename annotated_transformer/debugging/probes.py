@@ -5,7 +5,7 @@
 # %% ../../nbs/82_debugging.probes.ipynb #questions-to-a-model-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +15,10 @@ from torch.nn import functional as F
 from ..config import argument_error, check_choice, check_sizes
 
 # %% auto #0
-__all__ = ['ARCHITECTURES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids', 'guess_architecture',
-           'usable_ids', 'parameters_of', 'plain_call', 'prepare', 'rounding_unit', 'tolerance', 'influence',
-           'probe_leak', 'probe_reach', 'swap_effect', 'probe_order', 'probe_padding', 'uneven_rows', 'probe_empty_row',
-           'gradients', 'format_names', 'probe_gradient', 'probe_batch']
+__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids',
+           'guess_architecture', 'usable_ids', 'parameters_of', 'plain_call', 'prepare', 'rounding_unit', 'tolerance',
+           'influence', 'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding',
+           'uneven_rows', 'probe_empty_row', 'gradients', 'format_names', 'probe_gradient', 'probe_batch']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class ModelUnderTest:
     model: object  # a module, or whatever `forward` can call
     forward: Callable  # (model, *inputs) -> logits B T V
     architecture: str  # one of `ARCHITECTURES`
-    inputs: tuple  # source B S and target B T, or ids B T; no padding or repetition
-    replacement_ids: tuple  # for each input, ids B that its rows do not hold
+    # source B S and target B T, or ids B T; no padding or repetition
+    inputs: tuple[Tensor, ...]
+    replacement_ids: tuple[Tensor, ...]  # for each input, ids B that its rows do not hold
     pad_id: int | None = None  # None: the model knows no padding
     cached: Callable | None = None  # (model, *inputs) -> logits B T V, one step at a time
     seed: int = 0  # of dropout and tests
@@ -130,29 +131,38 @@ def guess_architecture(
     )
 
 
+SPECIAL_ID_NAMES = (
+    'pad_id',  # in a configuration of this library
+    'bos_id',
+    'eos_id',
+    'pad_token_id',  # in one of Hugging Face
+    'bos_token_id',
+    'eos_token_id',
+)
+
+
 def usable_ids(
     model,  # any model
     vocab_size: int | None,  # V; None: from its configuration
     pad_id: int | None,  # of padding, if there is any
-) -> list:
+) -> list[int]:
     """The ids without a meaning of their own. Raises `ValueError` for a vocabulary of
     unknown size."""
-    # special ids, under the names of this library and of Hugging Face
-    special = {pad_id}
-    for token in ('pad', 'bos', 'eos'):
-        for name in (f'{token}_id', f'{token}_token_id'):
-            ids = config_value(model, name)
-            if isinstance(ids, (list, tuple)):  # a model may have several ends
-                special.update(ids)
-            else:
-                special.add(ids)
+    special = {pad_id}  # a None in it does no harm
+    for name in SPECIAL_ID_NAMES:
+        ids = config_value(model, name)
+        if isinstance(ids, (list, tuple)):  # a model may have several ends
+            special.update(ids)
+        else:
+            special.add(ids)
 
-    # of source and target: ids must fit both
-    sizes = [
-        vocab_size or config_value(model, 'vocab_size'),
-        config_value(model, 'tgt_vocab_size'),
-    ]
-    smallest = min([size for size in sizes if size], default=None)
+    # source and target may have vocabularies of their own, and the ids must be in both
+    size = vocab_size or config_value(model, 'vocab_size')
+    target_size = config_value(model, 'tgt_vocab_size')
+    known_sizes = [n for n in (size, target_size) if n]
+    if not known_sizes:
+        raise argument_error('vocab_size', vocab_size, 'a whole number of at least 1')
+    smallest = min(known_sizes)
     check_sizes(vocab_size=smallest)
     return [i for i in range(smallest) if i not in special]
 
@@ -322,34 +332,45 @@ def swap_effect(
     return (after - before).abs().amax(-1)
 
 
+def telling_outputs(
+    subject: ModelUnderTest,  # what is examined
+    name: str,  # of the input
+    j: int,  # its tokens j and j + 1 change places
+) -> list[int]:  # positions
+    "The outputs that see both tokens, and move only if their order matters."
+    positions = range(subject.inputs[-1].shape[1])
+    if name == 'source':
+        return list(positions)  # the whole source is seen from everywhere
+
+    # at j and j + 1 the output has another token of its own, so it moves in any case
+    if subject.architecture == 'encoder':
+        return [i for i in positions if i not in (j, j + 1)]
+    return [i for i in positions if i > j + 1]  # those before j see neither
+
+
 def probe_order(subject: ModelUnderTest):  # what is examined
     "Does it matter in which order the tokens stand?"
     if rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32):
         return ProbeResult(None, 'not judged: order is told from rounding in float32 only')
 
-    causal = subject.architecture != 'encoder'
-    least = torch.inf
+    least = torch.inf  # that an exchange moved the outputs
     for side, name in enumerate(subject.input_names()):
-        written = name != 'source'
-        n_pairs = subject.inputs[side].shape[1] - 1
-        if written and causal:
-            n_pairs -= 1  # there must be an output after the two
+        n_tokens = subject.inputs[side].shape[1]
+        for j in range(n_tokens - 1):
+            outputs = telling_outputs(subject, name, j)
+            if not outputs:
+                continue  # after the last two tokens a causal model writes no more
 
-        for j in range(n_pairs):
-            moved = swap_effect(subject, side, j)
-            if written:  # the outputs at the two places do not count, nor those before them
-                first = 0 if causal else j
-                moved[:, first : j + 2] = 0
-
-            if moved.max() <= tolerance(subject):
+            moved = swap_effect(subject, side, j)[:, outputs].max()
+            if moved <= tolerance(subject):
                 return ProbeResult(
                     False,
                     f'exchanging tokens {j} and {j + 1} of the {name} '
                     'changed nothing; positions are missing, or the same '
                     'for both',
-                    moved.max().item(),
+                    moved.item(),
                 )
-            least = min(least, moved.max().item())
+            least = min(least, moved.item())
     return ProbeResult(True, 'every exchange of neighbours changes the outputs', least)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-padding
@@ -374,7 +395,7 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
             )
 
         # a shorter row beside a longer one
-        uneven = uneven_rows(subject, side)
+        uneven = uneven_rows(subject, side, subject.pad_id)
         if not uneven <= tolerance(subject):
             return ProbeResult(
                 False,
@@ -389,11 +410,12 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
 def uneven_rows(
     subject: ModelUnderTest,  # what is examined
     side: int,  # the input whose second row ends early
+    pad_id: int,  # what fills it up
 ) -> float:  # 0 where rows have masks of their own
     "How far a longer row moves the logits of a shorter one beside it."
     ids = subject.inputs[side].clone()
     kept = max(1, ids.shape[1] // 2)
-    ids[1, kept:] = subject.pad_id
+    ids[1, kept:] = pad_id
 
     # the second row alone, without padding
     alone = [row[1:] for row in subject.inputs]
@@ -438,7 +460,7 @@ def probe_empty_row(subject: ModelUnderTest):  # what is examined
 # %% ../../nbs/82_debugging.probes.ipynb #gradients
 def gradients(
     subject: ModelUnderTest,  # what is examined
-    inputs: tuple,  # ids
+    inputs: Sequence[Tensor],  # ids
     rows: int | None = None,  # how many rows count in the loss; None: all
 ) -> dict:  # name -> gradient; None where the loss does not depend on it
     "Slopes of a loss with random weights; what is stored on the parameters stays."

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..checkpoint import Checkpoints
 from annotated_transformer.config import (
@@ -102,10 +102,10 @@ def strips(
     width: int = 40,  # of a strip, columns
     max_digits: int = 4,  # digits in a strip
     seed: int = 0,  # of everything that is left to chance
-    augment: Callable | None = None,  # of the digits, see `random_affine`
+    augment: Callable[..., Tensor] | None = None,  # of the digits, see `random_affine`
 ) -> Iterator[list]:  # of (strip, words), without end
     "Strips of one to `max_digits` random digits, with their words."
-    side = data.images.shape[-1]
+    side = data.images[indices[:1]].shape[-1]
     if width < max_digits * side:
         raise argument_error(
             'width', width, f'room for {max_digits} digits, {max_digits * side}'
@@ -114,11 +114,11 @@ def strips(
 
     rng = random.Random(seed)
     generator = torch.Generator().manual_seed(seed)
-    indices = indices.tolist()
+    numbers = indices.tolist()
 
     while True:
         # which digits each strip is made of; all of them are augmented together
-        chosen = [rng.choices(indices, k=rng.randint(1, max_digits)) for _ in range(count)]
+        chosen = [rng.choices(numbers, k=rng.randint(1, max_digits)) for _ in range(count)]
         images = data.images[[index for strip in chosen for index in strip]]
         if augment is not None:
             images = augment(images, generator)
@@ -188,7 +188,7 @@ class CaptioningConfig(ExperimentConfig):
 
 # %% ../../nbs/59_experiments.captioning.ipynb #write-captions
 def generate_captions(
-    model: nn.Module,  # a `Captioner` in evaluation mode
+    model: Captioner,  # in evaluation mode
     inputs: list,  # of `DigitStrip`
     *,
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, of one answer
@@ -209,7 +209,7 @@ def generate_captions(
 # %% ../../nbs/59_experiments.captioning.ipynb #word-attention
 @torch.no_grad()
 def word_attention(
-    model: nn.Module,  # a `Captioner` in evaluation mode
+    model: Captioner,  # in evaluation mode
     picture: Tensor,  # C H W
     words: list,  # as written
 ) -> Tensor:  # L heads T rows columns, on the CPU; T words and the end
@@ -275,7 +275,7 @@ def format_example(
 def run_captioning(
     config: CaptioningConfig = CaptioningConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
@@ -292,17 +292,20 @@ def run_captioning(
     special = SpecialTokens.of(model)
 
     # the held-out strips, and batches of others without end
-    sizes = dict(width=captioner.width, max_digits=config.max_digits)
-    examples = next(strips(data, test_idx, config.n_heldout, **sizes))
+    width, max_digits = captioner.width, config.max_digits
+    examples = next(
+        strips(data, test_idx, config.n_heldout, width=width, max_digits=max_digits)
+    )
     pictures = [strip for strip, _ in examples]
     targets = [words for _, words in examples]
     training_strips = strips(
         data,
         train_idx,
         config.batch_size,
+        width=width,
+        max_digits=max_digits,
         seed=config.seed,
         augment=random_affine,
-        **sizes,
     )
     batches = (caption_batch(pairs, special) for pairs in training_strips)
 

@@ -123,7 +123,7 @@ def held_out_pairs(
 def run_copy_task(
     config: CopyTaskConfig = CopyTaskConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
     eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -99,8 +99,8 @@ class ImageClassificationConfig(ExperimentConfig):
 class ImageClassificationResult(ExperimentResult):
     "What the experiment returns: with the pictures, so that nothing is read again."
 
-    data: ImageDataset | None = None  # all pictures
-    indices: Tensor | None = None  # of the examples among them
+    data: ImageDataset = field(kw_only=True)  # all pictures
+    indices: Tensor = field(kw_only=True)  # of the examples among them
 
 
 def load_images(
@@ -199,7 +199,7 @@ def check_folder(
 def run_image_classification(
     config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ from annotated_transformer.inspection.attention_maps import (
 from ..models.gpt import GPT, GPTConfig
 from ..models.ngram import KneserNey, ngram_loss
 from ..training import evaluate, pick_device, train
+from ..transformer_config import Positions
 from ..utils.progress import ProgressBar
 
 # %% auto #0
@@ -52,7 +54,7 @@ class LanguageModelConfig(ExperimentConfig):
     text: str = ''  # path of a text file, UTF-8; nothing: Python's language reference
     n_heldout: int = 20  # held-out prompts that are continued at the end
     model: str = 'tiny'  # preset of `GPTConfig`
-    positions: str = 'rotary'  # see `POSITIONS`; GPT-2 has 'learned' ones
+    positions: Positions = 'rotary'  # see `POSITIONS`; GPT-2 has 'learned' ones
     batch_size: int = 16  # windows per step
     steps: int = 1500  # updates of the weights
     weight_decay: float = 0.1  # on matrices
@@ -164,7 +166,7 @@ def format_example(
 
 def plot(
     result: ExperimentResult,  # of a language model
-    layers: list | None = None,  # numbers from 0; None means all
+    layers: Sequence[int] | None = None,  # numbers from 0; None means all
 ) -> dict:  # name -> picture
     "Where each head looks in the first prompt, character by character."
     prompt, _ = result.examples[0]
@@ -203,7 +205,7 @@ def ngram_losses(
 def run_language_model(
     config: LanguageModelConfig = LanguageModelConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -88,6 +89,7 @@ def collect_metrics(
 ) -> dict:  # plain values, fit for JSON
     "What was done, on what, how fast and how well; times in seconds."
     device = next(model.parameters()).device
+    settings = config.to_dict()
 
     return dict(
         **scores,
@@ -100,8 +102,8 @@ def collect_metrics(
         sequences_per_second=round(n_heldout / max(seconds, 1e-9)),
         device=describe_device(device),
         torch=torch.__version__,
-        seed=config.seed,
-        config=config.to_dict(),
+        seed=settings['seed'],
+        config=settings,
     )
 
 # %% ../../nbs/92_experiments.runs.ipynb #judged
@@ -110,13 +112,13 @@ class ExperimentResult:
     "What an experiment returns."
 
     config: Config  # what was asked for
-    model: nn.Module  # trained, in evaluation mode
+    model: Any  # a module of the experiment's class; trained, in evaluation mode
     history: History  # losses, rates, evaluations along the way
     metrics: dict  # numbers by name, fit for JSON
     examples: list  # held out, of (input, target)
     predictions: list  # what came out, for each example
     summary: str  # how well, in words
-    tokenizer: object = None  # what turned texts into ids, if there were texts; has `save`
+    tokenizer: Any = None  # what turned texts into ids, if there were texts; has `save`
 
 # %% ../../nbs/92_experiments.runs.ipynb #wrong-first
 def wrong_first(
@@ -151,7 +153,7 @@ class Experiment:
         ..., ExperimentResult
     ]  # (config, *, device, progress, checkpoints, shard)
     format_example: Callable[..., str]  # (input, target, prediction) -> lines of text
-    plot: Callable[[ExperimentResult], dict] | None = None  # -> name of a picture: picture
+    plot: Callable[..., dict] | None = None  # (result) -> name of a picture: picture
     check_folder: Callable | None = None  # (config, folder) raises `ValueError`
 
     def format_examples(

@@ -246,7 +246,7 @@ TOPIC_CLASSIFICATION_SUMMARY = (
 def run_topic_classification(
     config: TopicClassificationConfig = TopicClassificationConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # show bars
     checkpoints: Checkpoints | None = None,  # saves all four trainings, and goes on
     shard: bool = False,  # divide the weights among the processes, see chapter 73
@@ -270,7 +270,7 @@ def run_topic_classification(
     )
 
     start = time.perf_counter()
-    scores = {'task': 'bert'}
+    scores: dict[str, str | float] = {'task': 'bert'}
     predictions = {}
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -57,7 +58,7 @@ from annotated_transformer.distributed import (
 from ..search import check_beam
 from ..training import TrainConfig, evaluate, pick_device, train
 from ..transformer import Transformer
-from ..transformer_config import TransformerConfig
+from ..transformer_config import NormOrder, TransformerConfig
 from ..translation import Translator
 
 # %% auto #0
@@ -67,8 +68,8 @@ __all__ = ['TRANSLATION', 'freeze_segmentation', 'epochs', 'TranslationConfig', 
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def freeze_segmentation(
-    pairs,  # a list of (source ids, target ids), `MappedPairs` or `SampledPairs`
-):  # the same, or what it is this time
+    pairs: Sequence | SampledPairs,  # of (source ids, target ids); `MappedPairs`, too
+) -> Sequence:  # the same, or what it is this time
     "Pairs that stay as they are while an epoch is made of them."
     if isinstance(pairs, SampledPairs):
         return MappedPairs(pairs)
@@ -76,7 +77,7 @@ def freeze_segmentation(
 
 
 def epochs(
-    pairs,  # what `freeze_segmentation` takes
+    pairs: Sequence | SampledPairs,  # what `freeze_segmentation` takes
     max_tokens: int,  # see `batch_by_tokens`
     seed: int = 0,  # of the order
 ) -> Iterator[Batch]:  # without end
@@ -108,7 +109,7 @@ class TranslationConfig(Config):
 
     # the model
     model: str = 'tiny'  # preset of `TransformerConfig`
-    norm: str = 'post'  # see `NORM_ORDERS`
+    norm: NormOrder = 'post'  # see `NORM_ORDERS`
     dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
     bpe_dropout: float = 0.0  # probability that a merge is passed over in training
     tie_weights: bool = True  # one matrix for embeddings and output
@@ -119,7 +120,7 @@ class TranslationConfig(Config):
     patience: int = 0  # epochs without a lower loss that end the run; 0: none do
     lr: float = 3e-3  # peak learning rate
     warmup_steps: int = 200  # steps up to the peak
-    schedule: str = 'linear'  # see `SCHEDULES`
+    schedule: Literal['inverse_sqrt', 'linear', 'constant'] = 'linear'  # see `SCHEDULES`
     label_smoothing: float = 0.0  # probability
     r_drop: float = 0.0  # weight of R-Drop, at twice the time and more; 0: none
     chunked_loss: bool = False  # no logits for all positions at once; for many tokens
@@ -215,16 +216,25 @@ def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
 ) -> ParallelText:  # as it is learnt, and as it is scored against
     "The corpus of a run."
-    options = dict(
-        data_dir=config.data_dir,
-        source=config.source,
-        target=config.target,
-        max_length=config.max_length,
-    )
-    if config.test is None:
-        text = open_parallel_text(config.corpus, **options)
+    # the configuration names files for both parts, or for none
+    if config.validation is None or config.test is None:
+        text = open_parallel_text(
+            config.corpus,
+            data_dir=config.data_dir,
+            source=config.source,
+            target=config.target,
+            max_length=config.max_length,
+        )
     else:
-        text = open_divided_text(config.corpus, config.validation, config.test, **options)
+        text = open_divided_text(
+            config.corpus,
+            config.validation,
+            config.test,
+            data_dir=config.data_dir,
+            source=config.source,
+            target=config.target,
+            max_length=config.max_length,
+        )
 
     if config.lowercase:
         return text.lowercased()
@@ -318,7 +328,7 @@ def keep_corpus(
 def run_translation(
     config: TranslationConfig = TranslationConfig(),  # what to do
     *,
-    device: str = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
     shard: bool = False,  # divide the weights among the processes, see `train`
@@ -409,7 +419,7 @@ def select_model(
             sources, beam_size=config.beam_size, length_penalty=config.length_penalty
         )
         chrf[name] = score_translations(written, targets, config.target)['chrf']
-    return max(chrf, key=chrf.get)
+    return max(chrf, key=lambda name: chrf[name])
 
 # %% ../../nbs/42_experiments.translation.ipynb #search-steps
 def search_steps(
@@ -444,32 +454,39 @@ def evaluate_search(
     selected = select_model(models, config, text, tokenizer)
     selected = gather_values(selected)[0]  # one for all processes
 
-    # the last step is the result
+    # the test part, by each step
     sources = [source for source, _ in text.test]
     targets = [target for _, target in text.test]
+    translations = {}
+    seconds = {}
     table = {}
-    for name, (model, options) in search_steps(config, models, selected).items():
+    steps = search_steps(config, models, selected)
+    for name, (model, options) in steps.items():
         start = time.perf_counter()
-        predictions = Translator(model, tokenizer).translate(sources, **options)
-        seconds = time.perf_counter() - start
+        translations[name] = Translator(model, tokenizer).translate(sources, **options)
+        seconds[name] = time.perf_counter() - start
 
-        scores = score_translations(predictions, targets, config.target)
-        table[name] = dict(scores, seconds=round(seconds, 2))
+        scores = score_translations(translations[name], targets, config.target)
+        table[name] = dict(scores, seconds=round(seconds[name], 2))
 
+    # the last step is the result
+    last = list(steps)[-1]
+    model = models[selected]
+    scores = table[last]
     metrics = collect_metrics(
         config,
         model,
         history,
         scores=dict(
             task=f'{config.corpus} {config.source}-{config.target}',
-            **table[name],
+            **scores,
             steps_of_search=table,
             selected=selected,
             vocabulary=len(tokenizer),
             corpus=text.report,
         ),
         n_heldout=len(targets),
-        seconds=seconds,
+        seconds=seconds[last],
     )
     summary = (
         f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
@@ -482,7 +499,7 @@ def evaluate_search(
         history,
         metrics,
         examples=text.test,
-        predictions=predictions,
+        predictions=translations[last],
         summary=summary,
         tokenizer=tokenizer,
     )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from ..config import argument_error, check_choice, check_sizes
 from annotated_transformer.figures.svg import (
@@ -63,22 +64,71 @@ class Sketch:
         self.svg += svg
 
 
-# words, kind, names; from bottom to top
-ENCODER = [
-    ('Multi-head\nattention', 'attention', 'attention, self attention'),
-    ('Feed forward', 'feed forward', 'feed forward'),
-]
-DECODER = [
-    (
-        'Masked\nmulti-head\nattention',
-        'attention',
-        'attention, self attention, masked attention',
-    ),
-    ('Multi-head\nattention', 'attention', 'attention, cross attention'),
-    ('Feed forward', 'feed forward', 'feed forward'),
-]
+class SubLayer(NamedTuple):
+    "A box of a layer, and the room that the arrows into it need."
+
+    words: str  # in the box
+    kind: str  # of its colours
+    names: str  # of the parts to which it belongs
+    room: int  # from what is below to the box, pixels
+    branch: int  # from the residual connection's beginning to the box, pixels
+
+
+# From bottom to top. Attention needs room for three arrows and their letters; besides, the
+# first one has the edge of the frame below it, and the memory comes in below the second.
+FEED_FORWARD = SubLayer('Feed forward', 'feed forward', 'feed forward', room=34, branch=18)
+LAYERS = {
+    'encoder': [
+        SubLayer(
+            'Multi-head\nattention',
+            'attention',
+            'attention, self attention',
+            room=64,
+            branch=38,
+        ),
+        FEED_FORWARD,
+    ],
+    'decoder': [
+        SubLayer(
+            'Masked\nmulti-head\nattention',
+            'attention',
+            'attention, self attention, masked attention',
+            room=64,
+            branch=38,
+        ),
+        SubLayer(
+            'Multi-head\nattention',
+            'attention',
+            'attention, cross attention',
+            room=66,
+            branch=50,
+        ),
+        FEED_FORWARD,
+    ],
+}
+
+
+class Column(NamedTuple):
+    "A stack and its place: the encoder is on the left, the decoder on the right."
+
+    stack: str  # 'encoder' or 'decoder'
+    x: float  # of its middle
+
+    @property
+    def outwards(self):  # the side on which residual connections go around the boxes
+        return -1 if self.stack == 'encoder' else 1
 
 # %% ../../nbs/95_figures.diagrams.ipynb #sublayer
+# where values, keys and queries enter an attention: to the right of its middle, pixels
+ENTRIES = {'v': -36, 'k': 0, 'q': 36}
+
+# below an attention, pixels; the residual connection leaves still further down
+LETTERS = 13  # v, k and q are written
+MEMORY = 22  # the memory comes from the side
+FORK = 23  # one arrow from below becomes three
+ASIDE = 37  # where there is a memory, the arrow from below turns to the query's entry
+
+
 def up(x, start, end):
     return svg_arrow((x, start), (x, end))
 
@@ -89,87 +139,103 @@ def entry(x, start, base, names):
         return up(x, start, base)
 
     svg = ''
-    for name, dx in (('v', -32), ('k', 4), ('q', 40)):
-        svg += svg_text(x + dx, base + 13, name, 'muted', 'start')
+    for letter, dx in ENTRIES.items():
+        beside = x + dx + 4  # its arrow
+        svg += svg_text(beside, base + LETTERS, letter, 'muted', 'start')
 
-    if 'cross' in names:  # queries only: keys and values come from elsewhere
-        turn = base + 37
-        return svg + svg_arrow((x, start), (x, turn), (x + 36, turn), (x + 36, base))
+    # keys and values of cross-attention come from the memory
+    if 'cross' in names:
+        turn = base + ASIDE
+        query = x + ENTRIES['q']
+        return svg + svg_arrow((x, start), (x, turn), (query, turn), (query, base))
 
     svg += up(x, start, base)
-    turn = base + 23
-    for dx in (-36, 36):
-        svg += svg_arrow((x, turn), (x + dx, turn), (x + dx, base))
+    turn = base + FORK
+    for letter in ('v', 'q'):
+        end = x + ENTRIES[letter]
+        svg += svg_arrow((x, turn), (end, turn), (end, base))
     return svg
 
 
-def sublayer(sketch, x, side, start, base, words, kind, names):
-    "A sub-layer, the residual connection around it, and the norm; its upper edge."
-    stack = 'encoder' if side < 0 else 'decoder'
-    box, top = svg_box(x, base, words, kind)
-    norm, upper = svg_box(x, top - 12, 'Add & norm', 'norm')
-    sketch.add(f'{names}, {stack}', entry(x, start, base, names), box, up(x, top, top - 12))
+def memory_entry(x, base, way):
+    "The memory, along the points of `way`, into a box: as keys and as values."
+    y = base + MEMORY
+    return svg_arrow(*way, (x, y), (x, base)) + up(x + ENTRIES['v'], y, base)
+
+
+def draw_sublayer(sketch, column, sublayer, start, base):
+    """The arrows from `start` into a box, the box above `base`, the norm, and the residual
+    connection around them. Returns y of the norm's upper edge."""
+    stack, x = column
+    box, top = svg_box(x, base, sublayer.words, sublayer.kind)
+    norm_base = top - 12
+    norm, upper = svg_box(x, norm_base, 'Add & norm', 'norm')
+
+    arrows = entry(x, start, base, sublayer.names)
+    sketch.add(f'{sublayer.names}, {stack}', arrows, box, up(x, top, norm_base))
     sketch.add(f'norm, residual, {stack}', norm)
 
-    # the residual connection leaves below the arrows into the box, and ends at the norm
-    leaves = base + 38
-    if 'feed' in names:
-        leaves = base + 18
-    if 'cross' in names:
-        leaves = base + 50
-    joins = (upper + top - 12) / 2
-    outside = x + 77 * side
-    residual = svg_arrow(
-        (x, leaves), (outside, leaves), (outside, joins), (x + 60 * side, joins)
-    )
+    # out to the side, up beside the boxes, which end 60 pixels from x, and into the norm
+    leaves = base + sublayer.branch
+    joins = (upper + norm_base) / 2
+    beside = x + 77 * column.outwards
+    edge = x + 60 * column.outwards
+    residual = svg_arrow((x, leaves), (beside, leaves), (beside, joins), (edge, joins))
     sketch.add(f'residual, {stack}', residual)
     return upper
 
 
-def draw_stack(sketch, x, side, start, layer, n_layers):
-    "A layer in its frame; upper edges of its last norm and of the frame, y of the memory."
-    # the frame lies behind the sub-layers, but its size follows from them
-    inside = Sketch(sketch.highlight, sketch.labels)
-    lower = start - 16
-    upper = start
-    memory = None
-    for i, (words, kind, names) in enumerate(layer):
-        if i == 0:
-            base = lower - 48
-        elif 'feed' in names:
-            base = upper - 34
-        else:
-            base = upper - 66
-        if 'cross' in names:
-            memory = base + 22
-        upper = sublayer(inside, x, side, upper, base, words, kind, names)
+def draw_stack(sketch, column, start, n_layers):
+    """A layer in its frame, on top of an arrow from `start`. Returns three heights: y of
+    the upper edge of its last norm, y of that of the frame, and y of the lower edge of
+    each box."""
+    x = column.x
 
-    # the encoder's name is on the left, the decoder's on the right
-    if side < 0:
-        stack, left, anchor = 'encoder', x - 90, 'start'
-    else:
-        stack, left, anchor = 'decoder', x - 68, 'end'
+    # sub-layers, from bottom to top; the frame is drawn before them, but its size follows
+    # from theirs
+    inside = Sketch(sketch.highlight, sketch.labels)
+    upper = start
+    bases = []
+    for sublayer in LAYERS[column.stack]:
+        base = upper - sublayer.room
+        upper = draw_sublayer(inside, column, sublayer, upper, base)
+        bases.append(base)
+
+    # the frame: outwards it reaches further, around the residual connections
     frame = upper - 14
+    lower = start - 16
+    outer_edge = x + 90 * column.outwards
+    inner_edge = x - 68 * column.outwards
+    left = min(outer_edge, inner_edge)
+    width = 90 + 68
+
+    # the name above its outer corner, and how many layers there are beside its middle
+    anchor = 'start' if column.stack == 'encoder' else 'end'
     sketch.add(
-        stack,
-        svg_rect(left, frame, 158, lower - frame, 'frame', 10),
-        svg_text(x + 105 * side, (upper + lower) / 2, f'{n_layers}×'),
-        svg_text(x + 90 * side, upper - 27, stack.title(), anchor=anchor, bold=True),
+        column.stack,
+        svg_rect(left, frame, width, lower - frame, 'frame', 10),
+        svg_text(x + 105 * column.outwards, (upper + lower) / 2, f'{n_layers}×'),
+        svg_text(outer_edge, upper - 27, column.stack.title(), anchor=anchor, bold=True),
     )
     sketch.svg += inside.svg
-    return upper, frame, memory
+    return upper, frame, bases
 
 # %% ../../nbs/95_figures.diagrams.ipynb #ends
-def input_end(sketch, x, side, base, name, sentence):
-    "From the tokens to the sum of embedding and position; its upper edge."
-    shifted = ' (shifted right)' if side > 0 else ''
+def input_end(sketch, column, base, sentence):
+    "From the tokens to the sum of embedding and position. Returns y of its upper edge."
+    x = column.x
+    if column.stack == 'encoder':
+        name, tokens_name = 'Input', 'Inputs'
+    else:
+        name, tokens_name = 'Output', 'Outputs (shifted right)'
+
     tokens = ''
     if not sketch.labels:  # squares instead of words
         for dx in range(-36, 54, 18):
             tokens += svg_rect(x + dx - 6, base - 5, 12, 12, 'token', 2)
     sketch.add(
         'inputs',
-        svg_text(x, base, f'{name}s{shifted}'),
+        svg_text(x, base, tokens_name),
         svg_text(x, base + 21, sentence, 'muted'),
         tokens,
     )
@@ -178,14 +244,15 @@ def input_end(sketch, x, side, base, name, sentence):
     sketch.add('inputs, embedding', up(x, base - 11, base - 32))
     sketch.add('embedding', embedding)
 
-    # the sum, and the wave that comes from the side
+    # the sum, and the wave that comes from between the two stacks
+    inwards = -column.outwards
     plus = top - 28
-    wave = x - 42 * side
+    wave = x + 42 * inwards
     sketch.add('embedding, positions', up(x, top, plus + 10))
     sketch.add(
         'positions',
         svg_circle(x, plus, 10, 'm-5 0h10m-5 -5v10'),
-        svg_arrow((wave + 13 * side, plus), (x - 10 * side, plus)),
+        svg_arrow((wave - 13 * inwards, plus), (x + 10 * inwards, plus)),
         svg_circle(wave, plus, 13, 'm-9 0q4.5 -13 9 0t9 0'),
     )
     return plus - 10
@@ -223,29 +290,29 @@ def architecture(
     written = f'{target} EOS' if target else ''
 
     # columns of encoder, memory and decoder; sentences need room below and above
-    left, middle, right = 120, 220, 320
+    encoder, middle, decoder = Column('encoder', 120), 220, Column('decoder', 320)
     margin = 22 if source or target else 0
     height = 734 + 2 * margin
     base = height - margin - 22
 
     # from bottom to top
     sketch = Sketch(highlight, labels)
-    start = input_end(sketch, left, -1, base, 'Input', source)
-    input_end(sketch, right, 1, base, 'Output', read)
+    start = input_end(sketch, encoder, base, source)
+    input_end(sketch, decoder, base, read)
     sketch.add('positions', svg_text(middle, start + 10, 'Positional\nencoding'))
-    top, frame, _ = draw_stack(sketch, left, -1, start, ENCODER, n_layers)
-    last, upper, memory = draw_stack(sketch, right, 1, start, DECODER, n_layers)
+    top, frame, _ = draw_stack(sketch, encoder, start, n_layers)
+    last, upper, (_, cross, _) = draw_stack(sketch, decoder, start, n_layers)
 
     # the memory goes over the encoder, down between the two, and into the decoder
     over = frame - 22
-    way = [(left, top), (left, over), (middle, over), (middle, memory), (right, memory)]
+    arrives = cross + MEMORY
+    way = [(encoder.x, top), (encoder.x, over), (middle, over), (middle, arrives)]
     sketch.add(
         'memory, cross attention',
-        svg_arrow(*way, (right, memory - 22)),
-        up(right - 36, memory, memory - 22),
+        memory_entry(decoder.x, cross, way),
         svg_text(middle - 4, frame - 35, 'memory', 'muted', 'end'),
     )
-    output_end(sketch, right, last, upper, written)
+    output_end(sketch, decoder.x, last, upper, written)
 
     title = 'The architecture of the Transformer, after Figure 1 of the paper'
     if highlight:
@@ -261,19 +328,18 @@ def layer_diagram(
     "One layer of the encoder or the decoder, as it stands in the architecture."
     check_choice('stack', stack, ('encoder', 'decoder'))
     if stack == 'encoder':
-        side, x, layer = -1, 126, ENCODER
-        left, width = 6, 224
+        left, width, x = 6, 224, 126
     else:
-        side, x, layer = 1, 154, DECODER
-        left, width = 0, 280
+        left, width, x = 0, 280, 154
 
     sketch = Sketch()
-    top, frame, memory = draw_stack(sketch, x, side, 0, layer, 'N')
+    top, frame, bases = draw_stack(sketch, Column(stack, x), 0, 'N')
     svg = sketch.svg + up(x, top, frame - 24)
-    if memory:
-        svg += svg_arrow((12, memory), (x, memory), (x, memory - 22))
-        svg += up(x - 36, memory, memory - 22)
-        svg += svg_text(12, memory - 13, 'memory', 'muted', 'start')
+    if stack == 'decoder':
+        _, cross, _ = bases
+        arrives = cross + MEMORY
+        svg += memory_entry(x, cross, [(12, arrives)])
+        svg += svg_text(12, arrives - 13, 'memory', 'muted', 'start')
     title = f'One layer of the {stack}'
     return diagram(title, width, 50 - frame, svg, corner=(left, frame - 40))
 
@@ -373,26 +439,37 @@ def matrix(x, y, words, columns, head, labelled=True):
     return svg
 
 
-def stage(x, y, words, n_heads, d_k, axes, sizes, gap, apart):
-    "One shape: its axes, its sizes and its numbers; and its lower edge."
-    svg = svg_text(x, y, axes, anchor='start', formula=True, bold=True)
-    svg += svg_text(x, y + 18, sizes, 'muted', 'start')
+HEADING = 34  # height of the two lines over the numbers, pixels
 
-    top = y + 34
+
+class Shape(NamedTuple):
+    "The numbers of all heads, between two steps."
+
+    axes: str  # their names
+    sizes: str  # of the axes
+    gap: int  # between two heads, pixels
+    apart: bool = False  # heads are below each other, not side by side
+
+
+def draw_shape(shape, x, y, words, n_heads, d_k):
+    "Axes, sizes and numbers, from `x`, `y` to the right and down; and y of the lower edge."
+    svg = svg_text(x, y, shape.axes, anchor='start', formula=True, bold=True)
+    svg += svg_text(x, y + 18, shape.sizes, 'muted', 'start')
+
+    top = y + HEADING
     height = len(words) * CELL
     width = d_k * CELL
-    for head in range(n_heads):
-        if apart:  # heads below each other
-            svg += matrix(x, top + head * (height + gap), words, d_k, head)
-        else:
-            svg += matrix(
-                x + head * (width + gap), top, words, d_k, head, labelled=head == 0
-            )
+    if shape.apart:
+        for head in range(n_heads):
+            down = head * (height + shape.gap)
+            svg += matrix(x, top + down, words, d_k, head)
+        return svg, top + n_heads * (height + shape.gap) - shape.gap
 
-    lower = top + height
-    if apart:
-        lower += (n_heads - 1) * (height + gap)
-    return svg, lower
+    for head in range(n_heads):
+        right = head * (width + shape.gap)
+        # the words are beside the first head, on the left of all
+        svg += matrix(x + right, top, words, d_k, head, labelled=head == 0)
+    return svg, top + height
 
 
 def step(x, y, words, upwards=False):
@@ -403,11 +480,11 @@ def step(x, y, words, upwards=False):
     return arrow + svg_text(x + 42, y + 18, words, 'muted', 'start')
 
 
-def across(x, end, top, height, n_heads):
+def across(x, end, top, height, gap, n_heads):
     "What happens between the two sides: attention, in each head by itself."
-    svg = svg_text(end - 8, top - 34, 'attention in', 'muted', 'end')
+    svg = svg_text(end - 8, top - HEADING, 'attention in', 'muted', 'end')
     for head in range(n_heads):
-        y = top + (head + 0.5) * height + head * 14
+        y = top + head * (height + gap) + height / 2
         svg += svg_arrow((x, y), (end, y))
         svg += svg_text(end - 8, y - 12, f'head {head + 1}', 'muted', 'end')
     return svg
@@ -435,23 +512,33 @@ def head_shapes(
     svg = svg_text(left, 24, 'split', 'muted', 'start', size=16)
     svg += svg_text(right, 24, 'merge', 'muted', 'start', size=16)
 
-    # axes, sizes, gap between heads, are they apart; the steps down on the left, up on the right
-    stages = [
-        ('B L H*Dk', f'B {n} {d_model}', 0, False, 'unflatten', 'flatten'),
-        ('B L H Dk', f'B {n} {n_heads} {d_k}', 10, False, 'transpose', 'transpose'),
-        ('B H L Dk', f'B {n_heads} {n} {d_k}', 14, True, '', ''),
-    ]
-    y = 54
-    for axes, sizes, gap, apart, down, back in stages:
-        top = y + 34
-        for x in (left, right):
-            drawn, lower = stage(x, y, words, n_heads, d_k, axes, sizes, gap, apart)
-            svg += drawn
-        if down:
-            svg += step(left, lower + 8, down) + step(right, lower + 8, back, upwards=True)
-        y = lower + 66
+    def on_both_sides(shape, y):
+        on_left, lower = draw_shape(shape, left, y, words, n_heads, d_k)
+        on_right, _ = draw_shape(shape, right, y, words, n_heads, d_k)
+        return on_left + on_right, lower
 
-    svg += across(left + d_k * CELL + 10, right - margin + 4, top, n * CELL, n_heads)
+    # from above to below; the steps go down on the left, and up again on the right
+    whole = Shape('B L H*Dk', f'B {n} {d_model}', gap=0)
+    drawn, lower = on_both_sides(whole, 54)
+    svg += drawn
+    svg += step(left, lower + 8, 'unflatten')
+    svg += step(right, lower + 8, 'flatten', upwards=True)
+
+    split = Shape('B L H Dk', f'B {n} {n_heads} {d_k}', gap=10)
+    drawn, lower = on_both_sides(split, lower + 66)
+    svg += drawn
+    svg += step(left, lower + 8, 'transpose')
+    svg += step(right, lower + 8, 'transpose', upwards=True)
+
+    heads = Shape('B H L Dk', f'B {n_heads} {n} {d_k}', gap=14, apart=True)
+    top = lower + 66 + HEADING  # of their numbers
+    drawn, lower = on_both_sides(heads, lower + 66)
+    svg += drawn
+
+    # attention leads from the left side to the right one
+    start = left + d_k * CELL + 10
+    end = right - margin + 4
+    svg += across(start, end, top, n * CELL, heads.gap, n_heads)
     title = f'{d_model} numbers for each token, split among {n_heads} heads and merged'
     return diagram(title, 2 * (right - margin) - 22, lower + 20, svg)
 

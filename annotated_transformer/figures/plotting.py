@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 try:
@@ -226,7 +227,7 @@ def block_diagram(
     columns: dict,  # title -> list of (label, kind), from bottom to top
     *,
     size: tuple = (3.2, 0.38),  # width and height of one box, inches
-    arrows: list = (),  # ((title, height), (title, height)): arrows across, heights from 0
+    arrows: Sequence = (),  # ((title, height), (title, height)) across, heights from 0
 ) -> Picture:
     "Columns of labelled boxes, with an arrow from each to the next."
     width, height = size
@@ -242,10 +243,16 @@ def block_diagram(
             if kind not in kinds:
                 kinds.append(kind)
 
-    centred = dict(ha='center', va='center')
     for x, (title, boxes) in enumerate(columns.items()):
         middle = x + 0.5
-        ax.text(middle, len(boxes), plain_text(title), weight='bold', **centred)
+        ax.text(
+            middle,
+            len(boxes),
+            plain_text(title),
+            weight='bold',
+            ha='center',
+            va='center',
+        )
         for y, (label, kind) in enumerate(boxes):
             colour = f'C{kinds.index(kind) % 10}'
             ax.text(
@@ -255,7 +262,8 @@ def block_diagram(
                 fontsize=8,
                 family='monospace',
                 bbox=dict(boxstyle='round', facecolor=colour, alpha=0.3),
-                **centred,
+                ha='center',
+                va='center',
             )
             if y:
                 ax.annotate(
@@ -354,7 +362,7 @@ def overlays(
 def tree(
     labels: dict,  # path, a tuple of steps from the root () -> label
     *,
-    marked: list = (),  # paths to be shown bold, with the way that leads to them
+    marked: Sequence[tuple] = (),  # paths to be shown bold, with the way that leads to them
     size: tuple = (1.1, 0.42),  # width of a step and height of a leaf, inches
 ) -> Picture:
     """Paths that share their beginnings, from left to right. A path without its parent is

@@ -221,29 +221,31 @@ def svg_circle(
 
 # %% ../../nbs/96_figures.svg.ipynb #svg-arrow
 def towards(
-    start: tuple,  # x and y
-    end: tuple,  # x and y
+    start: tuple[float, float],  # x and y
+    end: tuple[float, float],  # x and y
     distance: float,  # from the start, pixels
-) -> tuple:  # x and y
+) -> tuple[float, float]:  # x and y
     "The point at a distance from the start on the way to the end, half-way at most."
     part = min(distance / math.dist(start, end), 0.5)
-    return tuple(a + part * (b - a) for a, b in zip(start, end))
+    x, y = start
+    end_x, end_y = end
+    return x + part * (end_x - x), y + part * (end_y - y)
 
 
 def svg_arrow(
-    *points: tuple,  # x and y: the start, the corners, the end
+    *points: tuple[float, float],  # x and y: the start, the corners, the end
 ) -> str:
     "A line with round corners and a tip at its end."
-    *points, end = points
-    x, y = end
+    x, y = points[-1]
 
-    # the direction of the last piece, a step of one pixel
-    last_x, last_y = points[-1]
-    length = math.dist(points[-1], end)
+    # the direction of the last piece: a step of one pixel along it is (dx, dy), a step to
+    # its side (-dy, dx)
+    last_x, last_y = points[-2]
+    length = math.dist(points[-2], points[-1])
     dx = (x - last_x) / length
     dy = (y - last_y) / length
 
-    # the tip: a triangle of 7 by 7 pixels, and the line ends inside it
+    # the tip: a triangle, 7 pixels long and 7 wide
     back_x = x - 7 * dx
     back_y = y - 7 * dy
     tip = [
@@ -251,14 +253,22 @@ def svg_arrow(
         (back_x - 3.5 * dy, back_y + 3.5 * dx),
         (back_x + 3.5 * dy, back_y - 3.5 * dx),
     ]
-    points.append((x - 5 * dx, y - 5 * dy))
 
-    # from corner to corner; each is rounded by a curve from a point before to one behind it
-    route = 'M{:g} {:g}'.format(*points[0])
-    for before, corner, after in zip(points, points[1:], points[2:]):
-        route += ' L{:g} {:g}'.format(*towards(corner, before, 7))
-        route += ' Q{:g} {:g} {:g} {:g}'.format(*corner, *towards(corner, after, 7))
-    route += ' L{:g} {:g}'.format(*points[-1])
+    # the line stops 5 pixels early, inside the tip, or it would blunt the point
+    line = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
+
+    def at(point):
+        point_x, point_y = point
+        return f'{point_x:g} {point_y:g}'
+
+    # straight to 7 pixels before a corner (L), then a curve to 7 pixels behind it, which
+    # the corner pulls to its side (Q)
+    route = f'M{at(line[0])}'
+    for before, corner, after in zip(line, line[1:], line[2:]):
+        curve_start = towards(corner, before, 7)
+        curve_end = towards(corner, after, 7)
+        route += f' L{at(curve_start)} Q{at(corner)} {at(curve_end)}'
+    route += f' L{at(line[-1])}'
 
     triangle = ' '.join(f'{a:g},{b:g}' for a, b in tip)
     return (

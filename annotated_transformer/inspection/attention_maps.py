@@ -5,7 +5,7 @@
 # %% ../../nbs/32_inspection.attention_maps.ipynb #looking-inside-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 import torch
@@ -20,6 +20,7 @@ from annotated_transformer.config import (
 )
 from ..decoding import greedy_decode
 from .recording import record_attention
+from ..transformer import EncoderDecoder
 
 # %% auto #0
 __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'check_numbers', 'trace_attention', 'trace_self_attention',
@@ -89,8 +90,8 @@ class AttentionMaps:
     def select(
         self,
         part: str,  # of the model, for example 'encoder self'
-        layers: list | None = None,  # numbers from 0; None means all
-        heads: list | None = None,  # numbers from 0; None means all
+        layers: Sequence[int] | None = None,  # numbers from 0; None means all
+        heads: Sequence[int] | None = None,  # numbers from 0; None means all
     ) -> dict:  # title -> Q K
         "Some of the maps, by name. Raises `ValueError` for what is not there."
         check_choice('part', part, self.weights)
@@ -111,7 +112,7 @@ class AttentionMaps:
 
 def check_numbers(
     name: str,  # of the argument
-    numbers: list,  # of layers or heads
+    numbers: Sequence[int],  # of layers or heads
     count: int,  # as many there are
 ):
     "Raise `ValueError` for a number that is not in 0 ... count-1."
@@ -122,7 +123,7 @@ def check_numbers(
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attend
 @torch.no_grad()
 def trace_attention(
-    model: nn.Module,  # an encoder-decoder, as in chapter 08, in evaluation mode
+    model: EncoderDecoder,  # as in chapter 08, in evaluation mode
     source: list,  # ids, without special tokens
     target: list | None = None,  # ids, with its EOS if any; None: what the model writes
     *,
@@ -146,16 +147,21 @@ def trace_attention(
     _, weights = capture_attention(model, lambda: model(src, tgt))
     weights = {part: maps[:, 0].cpu() for part, maps in weights.items()}
 
-    # labels: row i of the decoder is named after the token that it writes, target[i]
     names = {special.bos_id: 'BOS', special.eos_id: 'EOS'}
 
     def labels(ids):
-        return [names.get(id) or word(id) for id in ids]
+        return [names[id] if id in names else word(id) for id in ids]
+
+    # the decoder reads BOS, target[0], ... and writes target[0], target[1], ...: a row is
+    # named after what is written there, a column after what is read
+    source_labels = labels(src[0].tolist())
+    read_labels = labels(tgt[0].tolist())
+    written_labels = labels(target)
 
     queries, keys = {}, {}
     for part in weights:
-        queries[part] = labels(src[0].tolist() if part.startswith('encoder') else target)
-        keys[part] = labels((tgt if part == 'decoder self' else src)[0].tolist())
+        queries[part] = source_labels if part.startswith('encoder') else written_labels
+        keys[part] = read_labels if part == 'decoder self' else source_labels
     return AttentionMaps(weights, queries, keys)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #trace-self-attention
@@ -179,8 +185,8 @@ def trace_self_attention(
 def plot_attention(
     attended: AttentionMaps,  # one example
     part: str,  # of the model, for example 'decoder cross'
-    layers: list | None = None,  # numbers from 0; None means all
-    heads: list | None = None,  # numbers from 0; None means all
+    layers: Sequence[int] | None = None,  # numbers from 0; None means all
+    heads: Sequence[int] | None = None,  # numbers from 0; None means all
 ):  # a `plotting.Picture`
     "Maps of one part, a row of pictures for each layer."
     # only here: the library imports with torch alone

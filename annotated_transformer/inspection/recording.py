@@ -52,9 +52,9 @@ class _Recorder:
         self.thread = threading.get_ident()
         self.caller_wants_weights = False
 
-    # another thread that meets this hook while it is being removed gives it no options
     def before(self, module, args, options=None):
-        if threading.get_ident() != self.thread:
+        # another thread that meets this hook while it is being removed gives it no options
+        if options is None or threading.get_ident() != self.thread:
             return None
 
         self.caller_wants_weights = options.get('need_weights', False)

@@ -9,9 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 from annotated_transformer.config import (
     Config,
@@ -29,7 +32,8 @@ __all__ = ['Tokenizer', 'check_text', 'checked_texts', 'checked_ids', 'Vocabular
 class Tokenizer(Protocol):
     "Text as ids and back: what every tokenizer of the library can do."
 
-    special: SpecialTokens  # ids of padding, beginning and end; None where there is none
+    @property
+    def special(self) -> SpecialTokens: ...  # of padding, beginning and end
 
     def __len__(self) -> int: ...  # V, with special tokens
 
@@ -79,6 +83,7 @@ class Tokenizer(Protocol):
     def load(
         cls,
         folder: str | Path,  # of a model
+        /,
     ) -> Tokenizer:
         """Read what `save` wrote. Raises `FileNotFoundError` or `ValueError` that names
         what is missing or wrong."""
@@ -133,7 +138,7 @@ def checked_ids(
 class Vocabulary(Config):
     "Tokens in the order of their ids, kept in `vocab.json` beside the model."
 
-    tokens: tuple  # of texts, all different; smaller ids are special tokens
+    tokens: tuple[str, ...]  # all different; smaller ids are special tokens
 
     # of the class, not fields: they have no annotation
     special = SpecialTokens()  # ids of padding, beginning and end: 0, 1, 2
@@ -147,15 +152,23 @@ class Vocabulary(Config):
             if n > 1:
                 raise argument_error('tokens', token, 'every token once')
 
-        ids = {token: i for i, token in enumerate(self.tokens, self.first_id)}
-        object.__setattr__(self, 'ids', ids)
-
     @property
     def first_id(self) -> int:  # of the first token
         return len(self.special_labels)
 
+    @cached_property
+    def ids(self) -> dict[str, int]:  # token -> id
+        return {token: i for i, token in enumerate(self.tokens, self.first_id)}
+
     def __len__(self) -> int:
         return self.first_id + len(self.tokens)  # V
+
+    def encode(
+        self,
+        text: str,  # any that the subclass can read
+    ) -> list[int]:  # ids
+        "The ids of a text: each subclass has its own way."
+        raise NotImplementedError
 
     def encode_all(
         self,
@@ -193,7 +206,7 @@ class Vocabulary(Config):
     def load(
         cls,
         folder: str | Path,  # written by `save`
-    ) -> Vocabulary:
+    ) -> Self:
         """Read `vocab.json` from the folder of a model. Raises `FileNotFoundError` or
         `ValueError` that names what is missing or wrong."""
         path = Path(folder) / 'vocab.json'

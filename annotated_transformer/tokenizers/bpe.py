@@ -157,8 +157,6 @@ class BPETokenizer:
             return NotImplemented
         return self.tokenizer.to_str() == other.tokenizer.to_str()
 
-    __hash__ = None
-
     def __reduce__(self):
         return type(self), (self.tokenizer,)  # pickled without `ids`, which are made anew
 

@@ -32,7 +32,7 @@ class CharTokenizer(Vocabulary):
         texts: Iterable[str],  # for training: what is not in them stays unknown
     ) -> CharTokenizer:
         "Collect the characters of texts."
-        return cls(sorted(set(''.join(texts))))
+        return cls(tuple(sorted(set(''.join(texts)))))
 
     def encode(
         self,

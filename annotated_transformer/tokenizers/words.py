@@ -29,7 +29,8 @@ class WordTokenizer(Vocabulary):
     ) -> WordTokenizer:  # the words of both languages, in the order of the alphabet
         "Collect the words of pairs."
         words = {word for pair in pairs for text in pair for word in text.split()}
-        return cls(sorted(words, key=lambda word: (word.lower(), word)))
+        in_order = sorted(words, key=lambda word: (word.lower(), word))
+        return cls(tuple(in_order))
 
     def encode(
         self,
@@ -101,4 +102,4 @@ class BertWordTokenizer(Vocabulary):
         "Passages as one batch."
         encoded = [self.encode_passage(first, second) for first, second in passages]
         ids, segments = zip(*encoded)
-        return pad_sequences(ids, pad_id), pad_sequences(segments)
+        return pad_sequences(list(ids), pad_id), pad_sequences(list(segments))
