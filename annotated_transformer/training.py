@@ -154,7 +154,7 @@ def check_train_config(
 
 # %% ../nbs/13_training.ipynb #pick-device
 def pick_device(
-    name: str = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
+    name: str | torch.device = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
 ) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` for one that is not there."
     # how many there are of each kind, the fastest first
