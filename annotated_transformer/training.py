@@ -157,7 +157,7 @@ def check_train_config(
 
 # %% ../nbs/27_training_in_depth.ipynb #pick-device
 def pick_device(
-    name: str = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
+    name: str | torch.device = 'auto',  # 'auto', 'cpu', 'cuda', 'cuda:1', 'mps'
 ) -> torch.device:
     "The named device, or the fastest one. Raises `ValueError` if there is no such device."
     # how many there are of each kind, the fastest first

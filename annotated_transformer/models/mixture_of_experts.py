@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from ..config import argument_error, check_sizes, check_width
+from ..config import argument_error, check_width
 from ..loss import sequence_loss
 from .modern_layers import SwiGLU
 
 # %% auto #0
-__all__ = ['route', 'check_experts', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss']
+__all__ = ['route', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss', 'check_experts']
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #route
 def route(
@@ -25,22 +25,14 @@ def route(
 ) -> tuple[Tensor, Tensor]:  # weights N k, in float32, and experts N k
     """The best experts of each token, and how much each counts. Source: Jiang et al. 2024;
     of one alone, Fedus et al. 2021."""
-    best, chosen = logits.float().topk(n_active)
+    best, chosen = logits.float().topk(n_active)  # N k
     if n_active > 1:
         return best.softmax(-1), chosen  # they add up to 1
+
+    # one expert: a softmax over its logit alone would always be 1
     return logits.float().softmax(-1).gather(-1, chosen), chosen
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #mixture-layer
-def check_experts(
-    n_experts: int,  # E
-    n_active: int,  # k, experts for each token
-):
-    "Refuse numbers of experts that cannot be."
-    check_sizes(n_experts=n_experts, n_active=n_active)
-    if n_active > n_experts:
-        raise argument_error('n_active', n_active, f'at most {n_experts} experts')
-
-
 class MixtureOfExperts(nn.Module):
     """Feed-forward networks of which a router chooses some for each token. Source: Shazeer
     et al. 2017; Jiang et al. 2024."""
@@ -64,7 +56,11 @@ class MixtureOfExperts(nn.Module):
     ) -> Tensor:  # *batch D
         check_width('x', x, self.router.in_features)
         tokens = x.reshape(-1, x.shape[-1])  # N D
+
+        # each token's experts, and how much each counts
         weights, chosen = route(self.router(tokens), self.n_active)  # N k each
+
+        # each expert's tokens
         out = torch.zeros_like(tokens)
         for i, expert in enumerate(self.experts):
             rows, place = (chosen == i).nonzero(as_tuple=True)  # tokens that chose it
@@ -79,9 +75,11 @@ def load_balancing_loss(
 ) -> Tensor:  # scalar, 1 where shares and probabilities are even
     """How unevenly tokens are shared out, padding included. Source: Fedus et al. 2021,
     equation 4. Differs: shares of all k choices."""
+    n_experts = logits.shape[-1]
     _, chosen = route(logits, n_active)
-    shares = chosen.flatten().bincount(minlength=logits.shape[-1]) / chosen.numel()
-    return logits.shape[-1] * (shares * logits.float().softmax(-1).mean(0)).sum()
+    shares = chosen.flatten().bincount(minlength=n_experts) / chosen.numel()  # E
+    probabilities = logits.float().softmax(-1).mean(0)  # E
+    return n_experts * (shares * probabilities).sum()
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #record-routing
 @contextmanager
@@ -89,7 +87,8 @@ def record_routing(
     model: nn.Module,  # with `MixtureOfExperts` inside
 ):  # yields a list of (layer, logits N E), one for each call
     "Collect what the routers say inside the `with` block, by hooks that end with it."
-    found, layers = [], [m for m in model.modules() if isinstance(m, MixtureOfExperts)]
+    found = []
+    layers = [m for m in model.modules() if isinstance(m, MixtureOfExperts)]
 
     def keep(layer):
         return lambda router, inputs, logits: found.append((layer, logits))
@@ -114,5 +113,19 @@ def balanced_loss(
         loss = loss_fn(model, batch, label_smoothing)
     if not found:
         raise argument_error('model', 'no experts', 'a MixtureOfExperts inside')
+
     terms = [load_balancing_loss(logits, layer.n_active) for layer, logits in found]
     return loss + weight * batch.n_tokens * torch.stack(terms).mean()
+
+# %% ../../nbs/79_modern_layers_in_depth.ipynb #check-experts-imports
+from ..config import check_sizes
+
+# %% ../../nbs/79_modern_layers_in_depth.ipynb #check-experts
+def check_experts(
+    n_experts: int,  # E
+    n_active: int,  # k, experts for each token
+):
+    "Refuse numbers of experts that cannot be."
+    check_sizes(n_experts=n_experts, n_active=n_active)
+    if n_active > n_experts:
+        raise argument_error('n_active', n_active, f'at most {n_experts} experts')

@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 from torch.nn import functional as F
 
+from annotated_transformer.attention import fused_attention
 from annotated_transformer.masks import causal_mask
 from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
-from annotated_transformer.multi_head_attention import attend
 from annotated_transformer.speed.allocations import peak_bytes
 
 LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
@@ -39,15 +39,14 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
     shared = torch.randn(2, 1, n_kv_heads, n_keys, d_k)
 
     def repeated():
-        return attend(query, *(repeat_heads(x, n_heads) for x in shared))[0]
+        return fused_attention(query, *(repeat_heads(x, n_heads) for x in shared))
 
     def folded():
-        return attend(fold_heads(query, None, n_kv_heads)[0], *shared)[0].reshape(
-            query.shape
-        )
+        rows, _ = fold_heads(query, None, n_kv_heads)
+        return fused_attention(rows, *shared).reshape(query.shape)
 
     assert torch.allclose(repeated(), folded(), atol=1e-5)
-    return dict(own=lambda: attend(query, *own)[0], repeated=repeated, folded=folded)
+    return dict(own=lambda: fused_attention(query, *own), repeated=repeated, folded=folded)
 
 
 def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: int) -> dict:
@@ -59,13 +58,13 @@ def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: i
     mask = causal_mask(length)
 
     def repeated():
-        return attend(
+        return fused_attention(
             query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True
-        )[0]
+        )
 
     def folded():
         rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
-        return attend(rows, key, value, mask_of_rows)[0].reshape(query.shape)
+        return fused_attention(rows, key, value, mask_of_rows).reshape(query.shape)
 
     def enable_gqa():
         return F.scaled_dot_product_attention(
