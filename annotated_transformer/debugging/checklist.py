@@ -195,7 +195,11 @@ class Report:
         rows = ''
         for name, finding in self.findings.items():
             cells = (marks[finding.passed], escape(name), escape(finding.message))
-            rows += '<tr>' + ''.join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + '</tr>\n'
+            rows += (
+                '<tr>'
+                + ''.join(f'<td style="text-align: left">{cell}</td>' for cell in cells)
+                + '</tr>\n'
+            )
         n_failed = len(self.failed)
         return (
             f'<p>{escape(self.title)}: {n_failed} of {len(self.findings)} probes fail</p>\n'
