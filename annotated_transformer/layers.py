@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,7 @@ from .config import check_probabilities, check_sizes, check_width
 from .dropout import Dropout
 
 # %% auto #0
-__all__ = ['ACTIVATIONS', 'FeedForward', 'reference_layer_norm', 'LayerNorm']
+__all__ = ['FeedForward', 'reference_layer_norm', 'LayerNorm', 'ACTIVATIONS']
 
 # %% ../nbs/05_layers.ipynb #feedforward
 class FeedForward(nn.Module):
@@ -46,15 +45,6 @@ class FeedForward(nn.Module):
 
         hidden = self.activation(self.linear1(x))  # *batch F
         return self.linear2(self.dropout(hidden))
-
-# %% ../nbs/05_layers.ipynb #position-wise-feed-forward-code
-# other activations, by name
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    'relu': F.relu,  # the paper
-    'gelu': F.gelu,  # BERT and ViT in Hugging Face's library
-    'gelu_tanh': partial(F.gelu, approximate='tanh'),  # GPT-2; a lambda cannot be pickled
-    'silu': F.silu,  # also called swish
-}
 
 # %% ../nbs/05_layers.ipynb #reference-layer-norm
 def reference_layer_norm(
@@ -89,3 +79,14 @@ class LayerNorm(nn.Module):
     ) -> Tensor:  # *batch D
         check_width('x', x, len(self.weight))
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+# %% ../nbs/67_normalisation.ipynb #layers-more-imports
+from functools import partial
+
+# %% ../nbs/67_normalisation.ipynb #position-wise-feed-forward-code
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    'relu': F.relu,  # the paper
+    'gelu': F.gelu,  # BERT and ViT in Hugging Face's library
+    'gelu_tanh': partial(F.gelu, approximate='tanh'),  # GPT-2; a lambda cannot be pickled
+    'silu': F.silu,  # also called swish
+}  # activations by name

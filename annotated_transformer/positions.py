@@ -8,11 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .dropout import Dropout
-from .embeddings import TokenEmbedding
-
 # %% auto #0
-__all__ = ['inv_freq', 'sinusoids', 'InputEmbedding', 'GROWING', 'POSITIONS', 'PositionalEncoding', 'SinusoidalPositionalEncoding', 'LearnedPositionalEmbedding', 'RotaryEmbedding']
+__all__ = ['inv_freq', 'sinusoids', 'GROWING', 'POSITIONS', 'PositionalEncoding', 'SinusoidalPositionalEncoding', 'LearnedPositionalEmbedding', 'RotaryEmbedding', 'InputEmbedding']
 
 # %% ../nbs/07_positions.ipynb #frequencies
 def inv_freq(
@@ -40,37 +37,12 @@ def sinusoids(
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # length D/2 2
     return pairs.flatten(1).to(dtype or torch.get_default_dtype())  # length D
 
-# %% ../nbs/07_positions.ipynb #positionedembedding
-class InputEmbedding(nn.Module):
-    """Sum of each token's embedding and its position, with dropout. Source: sections 3.4,
-    3.5 and 5.4."""
-
-    def __init__(
-        self,
-        embedding: TokenEmbedding,  # ids to vectors
-        positions: PositionalEncoding,  # a scheme of `POSITIONS`
-        dropout: float = 0.0,  # probability, on the sum
-    ):
-        super().__init__()
-        self.embedding, self.positions = embedding, positions
-        self.dropout = Dropout(dropout)
-
-    def forward(
-        self,
-        ids: Tensor,  # B L
-        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
-    ) -> Tensor:  # B L D
-        return self.dropout(self.positions.add(self.embedding(ids), positions))
-
-    @property
-    def rotary(self) -> RotaryEmbedding | None:  # for the attentions of the stack
-        "The scheme, if it rotates queries and keys."
-        return self.positions if isinstance(self.positions, RotaryEmbedding) else None
-
 # %% ../nbs/68_positions_in_depth.ipynb #positions-more-imports
 from threading import Lock
 
 from .config import argument_error
+from .dropout import Dropout
+from .embeddings import TokenEmbedding
 from .utils.memory import check_memory
 
 # %% ../nbs/68_positions_in_depth.ipynb #nopositions
@@ -248,3 +220,30 @@ POSITIONS: dict[str, type[PositionalEncoding]] = {
     'rotary': RotaryEmbedding,
     'none': PositionalEncoding,
 }
+
+# %% ../nbs/68_positions_in_depth.ipynb #positionedembedding
+class InputEmbedding(nn.Module):
+    """Sum of each token's embedding and its position, with dropout. Source: sections 3.4,
+    3.5 and 5.4."""
+
+    def __init__(
+        self,
+        embedding: TokenEmbedding,  # ids to vectors
+        positions: PositionalEncoding,  # a scheme of `POSITIONS`
+        dropout: float = 0.0,  # probability, on the sum
+    ):
+        super().__init__()
+        self.embedding, self.positions = embedding, positions
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> Tensor:  # B L D
+        return self.dropout(self.positions.add(self.embedding(ids), positions))
+
+    @property
+    def rotary(self) -> RotaryEmbedding | None:  # for the attentions of the stack
+        "The scheme, if it rotates queries and keys."
+        return self.positions if isinstance(self.positions, RotaryEmbedding) else None
