@@ -414,7 +414,7 @@ def multi_head_diagram() -> Diagram:
     return diagram('Multi-head attention, after Figure 2 of the paper', 430, 390, svg)
 
 # %% ../../nbs/95_figures.diagrams.ipynb #matrix
-CELL = 16  # width and height of one number, pixels
+CELL = 14  # width and height of one number, pixels
 
 
 def matrix(x, y, words, columns, head, labelled=True):
@@ -435,7 +435,7 @@ def matrix(x, y, words, columns, head, labelled=True):
 
     if labelled:
         for i, word in enumerate(words):
-            svg += svg_text(x - 7, y + CELL * (i + 0.5), word, anchor='end')
+            svg += svg_text(x - 7, y + CELL * (i + 0.5), word, anchor='end', size=13)
     return svg
 
 
@@ -451,7 +451,7 @@ class Shape(NamedTuple):
     apart: bool = False  # heads are below each other, not side by side
 
 
-def draw_shape(shape, x, y, words, n_heads, d_k):
+def draw_shape(shape, x, y, words, n_heads, d_k, labelled=True):
     "Axes, sizes and numbers, from `x`, `y` to the right and down; and y of the lower edge."
     svg = svg_text(x, y, shape.axes, anchor='start', formula=True, bold=True)
     svg += svg_text(x, y + 18, shape.sizes, 'muted', 'start')
@@ -462,13 +462,13 @@ def draw_shape(shape, x, y, words, n_heads, d_k):
     if shape.apart:
         for head in range(n_heads):
             down = head * (height + shape.gap)
-            svg += matrix(x, top + down, words, d_k, head)
+            svg += matrix(x, top + down, words, d_k, head, labelled)
         return svg, top + n_heads * (height + shape.gap) - shape.gap
 
     for head in range(n_heads):
         right = head * (width + shape.gap)
         # the words are beside the first head, on the left of all
-        svg += matrix(x + right, top, words, d_k, head, labelled=head == 0)
+        svg += matrix(x + right, top, words, d_k, head, labelled and head == 0)
     return svg, top + height
 
 
@@ -482,7 +482,7 @@ def step(x, y, words, upwards=False):
 
 def across(x, end, top, height, gap, n_heads):
     "What happens between the two sides: attention, in each head by itself."
-    svg = svg_text(end - 8, top - HEADING, 'attention in', 'muted', 'end')
+    svg = svg_text(end - 8, top + 4, 'attention', 'muted', 'end')
     for head in range(n_heads):
         y = top + head * (height + gap) + height / 2
         svg += svg_arrow((x, y), (end, y))
@@ -503,18 +503,18 @@ def head_shapes(
     n = len(words)
     d_k = d_model // n_heads
 
-    # two columns, each with room for its words and for its widest shape
+    # two columns with room for their widest shape; the words are on the left
     margin = max(8 * max(len(word) for word in words) + 18, 58)
     side_by_side = d_model * CELL + 10 * (n_heads - 1)
     left = margin
-    right = 2 * margin + 42 + max(side_by_side, d_k * CELL + 66, 130)
+    right = left + max(side_by_side + 16, d_k * CELL + 92, 130)
 
     svg = svg_text(left, 24, 'split', 'muted', 'start', size=16)
     svg += svg_text(right, 24, 'merge', 'muted', 'start', size=16)
 
     def on_both_sides(shape, y):
         on_left, lower = draw_shape(shape, left, y, words, n_heads, d_k)
-        on_right, _ = draw_shape(shape, right, y, words, n_heads, d_k)
+        on_right, _ = draw_shape(shape, right, y, words, n_heads, d_k, labelled=False)
         return on_left + on_right, lower
 
     # from above to below; the steps go down on the left, and up again on the right
@@ -537,10 +537,10 @@ def head_shapes(
 
     # attention leads from the left side to the right one
     start = left + d_k * CELL + 10
-    end = right - margin + 4
+    end = right - 8
     svg += across(start, end, top, n * CELL, heads.gap, n_heads)
     title = f'{d_model} numbers for each token, split among {n_heads} heads and merged'
-    return diagram(title, 2 * (right - margin) - 22, lower + 20, svg)
+    return diagram(title, right + max(side_by_side, 112) + 8, lower + 20, svg)
 
 # %% ../../nbs/95_figures.diagrams.ipynb #links
 SPECIAL = ('PAD', 'BOS', 'EOS')  # no words: their boxes have no colour
