@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
-
-from .dropout import apply_dropout
 
 # %% auto #0
-__all__ = ['dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights', 'reference_attention', 'ATTENTIONS', 'GeneralScores', 'AdditiveScores', 'LocationScores', 'cosine_scores', 'fused_attention', 'AttentionFunction', 'check_attention_inputs', 'check_mask', 'scaled_dot_product_attention']
+__all__ = ['ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights', 'reference_attention', 'GeneralScores', 'AdditiveScores', 'LocationScores', 'cosine_scores', 'fused_attention', 'AttentionFunction', 'check_attention_inputs', 'check_mask', 'scaled_dot_product_attention']
 
-# %% ../nbs/02_attention.ipynb #scaled-dot-product-scores
+# %% ../nbs/65_attention_in_depth.ipynb #in-depth-imports
+from typing import Protocol
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .config import argument_error, check_probabilities
+from .dropout import apply_dropout
+
+# %% ../nbs/65_attention_in_depth.ipynb #scaled-dot-product-scores
 def dot_product_scores(
     query: Tensor,  # *batch Q Dk
     key: Tensor,  # *batch K Dk
@@ -30,7 +35,7 @@ def scaled_dot_product_scores(
     "Dot products divided by the root of d_k. Source: section 3.2.1."
     return dot_product_scores(query, key) / query.shape[-1] ** 0.5
 
-# %% ../nbs/02_attention.ipynb #masked-softmax
+# %% ../nbs/65_attention_in_depth.ipynb #masked-softmax
 def masked_softmax(
     scores: Tensor,  # *batch Q K
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
@@ -46,7 +51,7 @@ def masked_softmax(
 
     return weights.masked_fill(~mask, 0.0)
 
-# %% ../nbs/02_attention.ipynb #reference-attention
+# %% ../nbs/65_attention_in_depth.ipynb #reference-attention
 def attention_weights(
     query: Tensor,  # *batch Q Dk
     key: Tensor,  # *batch K Dk
@@ -80,13 +85,6 @@ def reference_attention(
     rows, dropout."""
     weights = attention_weights(query, key, mask, is_causal=is_causal)
     return apply_dropout(weights, dropout) @ value
-
-# %% ../nbs/65_attention_in_depth.ipynb #in-depth-imports
-from typing import Protocol
-
-from torch import nn
-
-from .config import argument_error, check_probabilities
 
 # %% ../nbs/65_attention_in_depth.ipynb #generalscores
 class GeneralScores(nn.Module):

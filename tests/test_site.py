@@ -679,7 +679,7 @@ def test_search_finds_a_name(browser, address, name):
 
 
 def test_link_to_a_name_unfolds_its_block(browser, address):
-    page = f"{address}02_attention.html"
+    page = f"{address}65_attention_in_depth.html"
     is_open = "return document.getElementById('api-masked_softmax').open"
 
     visit(browser, page)
