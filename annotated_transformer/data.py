@@ -34,8 +34,8 @@ def pad_sequences(
     sequences: Sequence[Sequence],  # lists of ids, of any lengths
     pad_id: int | None = PAD,  # fills up short rows; None: there is no such id
 ) -> Tensor:  # B L, L the longest length
-    """Sequences as one rectangle, filled up on the right. Raises `ValueError` where there
-    is no id to fill up with, and for ids that are no whole numbers."""
+    """Sequences as one rectangle, filled up on the right. Raises `ValueError` if lengths
+    differ and `pad_id` is None, or if an id isn't an integer."""
     check_pad_id(pad_id, sequences)
     longest = max(map(len, sequences), default=0)
     rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
@@ -86,11 +86,12 @@ class Batch:
     def pad_id(self) -> int | None:
         return self.special.pad_id  # of targets that do not count
 
-    @cached_property
+    @cached_property  # counted once, then remembered
     def n_tokens(self) -> int:
         return count_targets(self.targets, self.pad_id)  # that count
 
-    def part(self, index: int, count: int) -> Batch:  # rows index, index + count, ...
+    # the share of one of several GPUs: rows index, index + count, ...
+    def part(self, index: int, count: int) -> Batch:
         rows = slice(index, None, count)
         return replace(
             self, src=self.src[rows], tgt_in=self.tgt_in[rows], tgt_out=self.tgt_out[rows]

@@ -36,8 +36,8 @@ def smoothed_targets(
     pad_id: int | None = 0,  # gets nothing, its rows are 0; None: all count
     dtype: torch.dtype = torch.float32,  # of the result
 ) -> Tensor:  # *batch V, rows sum to 1, or to 0 where the target is PAD
-    """The distribution the model should predict. Source: section 5.4. Differs: nothing is
-    given to PAD."""
+    """The distribution the model should predict. Source: section 5.4. Differs: PAD gets
+    nothing."""
     check_smoothing(smoothing, vocab_size, pad_id)
     n_words = vocab_size if pad_id is None else vocab_size - 1
     right = F.one_hot(targets, vocab_size).to(dtype)

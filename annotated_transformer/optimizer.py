@@ -67,7 +67,7 @@ def inverse_sqrt_schedule(step: int, warmup_steps: int, steps: int) -> float:
 
 
 def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
-    "Up to the peak, then down to 0 in a straight line. Fraction of the peak."
+    "Up to the peak, then down in a straight line, nearly to 0. Fraction of the peak."
     fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
     return min(linear_warmup(step, warmup_steps), fall)
 
