@@ -34,8 +34,8 @@ from ..loss import evaluation_mode
 from ..kv_cache import DecoderCache
 
 # %% auto #0
-__all__ = ['PROBES', 'PREREQUISITES', 'probe_repeat', 'probe_finite', 'probe_dropout', 'stepwise_logits', 'cached_steps_of',
-           'probe_cache', 'Report', 'preserve_state', 'attempt', 'check_transformer']
+__all__ = ['PROBES', 'PREREQUISITES', 'probe_repeat', 'probe_finite', 'probe_dropout', 'probe_cache', 'Report',
+           'check_transformer', 'stepwise_logits', 'cached_steps_of', 'preserve_state', 'attempt']
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-repeat
 def probe_repeat(subject: ModelUnderTest):  # what is examined
@@ -81,37 +81,6 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
         f'{len(layers)} layers of dropout, and none acts in training',
         moved,
     )
-
-# %% ../../nbs/83_debugging.checklist.ipynb #by-steps
-def stepwise_logits(
-    model: Any,  # with `decode_step`, as in chapters 08 and 50
-    *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
-    offset: int = 0,  # added to every position, to see a mistake found
-) -> Tensor:  # B T V
-    "The logits of each step, with a cache of keys and values."
-    tgt = ids[-1]
-    batch, length = tgt.shape
-    if len(ids) == 2:
-        memory, memory_mask = model.encode(ids[0])
-        cache = DecoderCache.empty(
-            model.decoder.layers, batch, length, memory=memory, memory_mask=memory_mask
-        )
-    else:
-        cache = DecoderCache.empty(model.blocks.layers, batch, length)
-    cache.position += offset
-
-    steps = [model.decode_step(tgt[:, t : t + 1], cache) for t in range(length)]
-    return torch.cat(steps, 1)
-
-
-def cached_steps_of(
-    model,  # any model
-) -> Callable | None:  # None: nothing is known
-    "How to run the model with its cache, if it has one."
-    has_layers = hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    if hasattr(model, 'decode_step') and has_layers:
-        return stepwise_logits
-    return None
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-cache
 def probe_cache(subject: ModelUnderTest):  # what is examined
@@ -206,41 +175,6 @@ class Report:
             f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>'
         )
 
-# %% ../../nbs/83_debugging.checklist.ipynb #undisturbed
-@contextmanager
-def preserve_state(
-    model,  # any model; only modules have something to put back
-):
-    "Modes, buffers and random numbers are put back at the end of the `with` block."
-    if not isinstance(model, nn.Module):
-        model = nn.Module()  # with nothing in it
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-
-    devices = set()  # numbers of GPUs
-    for parameter in model.parameters():
-        if parameter.device.type == 'cuda':
-            devices.add(parameter.device.index or 0)
-
-    with evaluation_mode(model), torch.random.fork_rng(devices=sorted(devices)):
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
-
-# %% ../../nbs/83_debugging.checklist.ipynb #attempt
-def attempt(
-    probe: Callable,  # one of `PROBES`
-    subject: ModelUnderTest,  # what is examined
-) -> ProbeResult:
-    "What the probe finds; a model that stops has failed it."
-    try:
-        return probe(subject)
-    except Exception as error:  # whatever the model raises
-        message = str(error).split('\n')[0]
-        return ProbeResult(False, f'the model stopped: {type(error).__name__}: {message}')
-
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
 def check_transformer(
     model,  # a module, or whatever `forward` can call
@@ -287,3 +221,69 @@ def check_transformer(
             if name in PREREQUISITES and not findings[name].passed:
                 failed = name
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)
+
+# %% ../../nbs/83_debugging.checklist.ipynb #by-steps
+def stepwise_logits(
+    model: Any,  # with `decode_step`, as in chapters 08 and 50
+    *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
+    offset: int = 0,  # added to every position, to see a mistake found
+) -> Tensor:  # B T V
+    "The logits of each step, with a cache of keys and values."
+    tgt = ids[-1]
+    batch, length = tgt.shape
+    if len(ids) == 2:
+        memory, memory_mask = model.encode(ids[0])
+        cache = DecoderCache.empty(
+            model.decoder.layers, batch, length, memory=memory, memory_mask=memory_mask
+        )
+    else:
+        cache = DecoderCache.empty(model.blocks.layers, batch, length)
+    cache.position += offset
+
+    steps = [model.decode_step(tgt[:, t : t + 1], cache) for t in range(length)]
+    return torch.cat(steps, 1)
+
+
+def cached_steps_of(
+    model,  # any model
+) -> Callable | None:  # None: nothing is known
+    "How to run the model with its cache, if it has one."
+    has_layers = hasattr(model, 'decoder') or hasattr(model, 'blocks')
+    if hasattr(model, 'decode_step') and has_layers:
+        return stepwise_logits
+    return None
+
+# %% ../../nbs/83_debugging.checklist.ipynb #undisturbed
+@contextmanager
+def preserve_state(
+    model,  # any model; only modules have something to put back
+):
+    "Modes, buffers and random numbers are put back at the end of the `with` block."
+    if not isinstance(model, nn.Module):
+        model = nn.Module()  # with nothing in it
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+
+    devices = set()  # numbers of GPUs
+    for parameter in model.parameters():
+        if parameter.device.type == 'cuda':
+            devices.add(parameter.device.index or 0)
+
+    with evaluation_mode(model), torch.random.fork_rng(devices=sorted(devices)):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+
+# %% ../../nbs/83_debugging.checklist.ipynb #attempt
+def attempt(
+    probe: Callable,  # one of `PROBES`
+    subject: ModelUnderTest,  # what is examined
+) -> ProbeResult:
+    "What the probe finds; a model that stops has failed it."
+    try:
+        return probe(subject)
+    except Exception as error:  # whatever the model raises
+        message = str(error).split('\n')[0]
+        return ProbeResult(False, f'the model stopped: {type(error).__name__}: {message}')
