@@ -128,12 +128,15 @@ def parameters(node, comments: dict) -> list:
 
 
 def fields(node: ast.ClassDef, comments: dict) -> list:
-    "The annotated fields of a class."
+    "The annotated fields of a class that a caller gives."
     found = []
     for statement in node.body:
-        if isinstance(statement, ast.AnnAssign):
-            if "ClassVar" not in code_of(statement.annotation):
-                found.append(statement)
+        if not isinstance(statement, ast.AnnAssign):
+            continue
+        of_the_class = "ClassVar" in code_of(statement.annotation)
+        made_by_itself = "init=False" in code_of(statement.value)
+        if not of_the_class and not made_by_itself:
+            found.append(statement)
 
     places = [(field.target.id, field.lineno, field.end_lineno) for field in found]
     notes = docments(places, comments, node.lineno)
