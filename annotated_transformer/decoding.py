@@ -35,7 +35,7 @@ def generate(
     # what we write
     ids = limits.new_full((len(src), longest), pad_id)
     lengths = torch.zeros_like(limits)
-    scores = torch.zeros_like(limits, dtype=torch.float)
+    total = torch.zeros_like(limits, dtype=torch.float)  # log-probability
     finished = torch.zeros_like(limits, dtype=torch.bool)
 
     logits, cache = model.prefill(src, longest, bos_id=special.bos_id)
@@ -43,12 +43,12 @@ def generate(
         # choose a token for each row
         log_probs = next_log_probs(logits, special, position=t, finished=finished)  # B V
         token = select_token(log_probs)  # B
-        token_scores = gather_beams(log_probs, token[:, None])[:, 0]
+        chosen = gather_beams(log_probs, token[:, None])[:, 0]  # B
 
         # write it, where the row has not ended
         token = token.masked_fill(finished, pad_id)
         ids[:, t] = token
-        scores += token_scores.masked_fill(finished, 0.0)
+        total += chosen.masked_fill(finished, 0.0)
         lengths = lengths + ~finished
 
         # which rows end here
@@ -58,7 +58,8 @@ def generate(
 
         logits = model.decode_step(token[:, None], cache)[:, 0]
 
-    return Hypotheses(ids[:, : lengths.max()], lengths, scores, scores)
+    ids = ids[:, : lengths.max()]
+    return Hypotheses(ids, lengths, log_probs=total, scores=total)  # nothing is penalised
 
 # %% ../nbs/20_decoding.ipynb #argmax-token
 def argmax_token(

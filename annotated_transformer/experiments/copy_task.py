@@ -33,7 +33,7 @@ from ..transformer import Transformer
 from ..transformer_config import TransformerConfig
 
 # %% auto #0
-__all__ = ['COPY_TASK', 'CopyTaskConfig', 'held_out_pairs', 'run_copy_task', 'format_example', 'plot']
+__all__ = ['CopyTaskConfig', 'held_out_pairs', 'run_copy_task']
 
 # %% ../../nbs/31_experiments.copy_task.ipynb #copytaskconfig
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from .recording import record_attention
 from ..transformer import EncoderDecoder
 
 # %% auto #0
-__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'check_numbers', 'trace_attention', 'trace_self_attention',
-           'plot_attention', 'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
+__all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'trace_self_attention', 'plot_attention',
+           'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #stacked-rows
 def concat_steps(
@@ -69,6 +69,17 @@ def capture_attention(
         weights[part] = torch.stack(maps)
     return output, weights
 
+# %% ../../nbs/32_inspection.attention_maps.ipynb #check-numbers
+def check_numbers(
+    name: str,  # of the argument
+    numbers: Sequence[int],  # of layers or heads
+    count: int,  # as many there are
+):
+    "Raise `ValueError` for a number that is not in 0 ... count-1."
+    for number in numbers:
+        if not 0 <= number < count:
+            raise argument_error(name, number, f'numbers from 0 to {count - 1}')
+
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attended
 @dataclass(frozen=True)
 class AttentionMaps:
@@ -108,17 +119,6 @@ class AttentionMaps:
             for head in heads:
                 selected[f'layer {layer + 1}, head {head + 1}'] = maps[layer, head]
         return selected
-
-
-def check_numbers(
-    name: str,  # of the argument
-    numbers: Sequence[int],  # of layers or heads
-    count: int,  # as many there are
-):
-    "Raise `ValueError` for a number that is not in 0 ... count-1."
-    for number in numbers:
-        if not 0 <= number < count:
-            raise argument_error(name, number, f'numbers from 0 to {count - 1}')
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #attend
 @torch.no_grad()
