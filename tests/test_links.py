@@ -38,14 +38,14 @@ def test_next_is_the_next_chapter_to_read():
 
 
 def test_links_between_chapters_lead_somewhere():
-    "And if the text of a link ends with a number, it is the number of that chapter."
+    "And if the text of a link is a number, or ends with 'chapter' and one, it is the number of that chapter."
     numbers = {chapter.name: chapter.number for chapter in chapters()}
     link = r"\[([^]]*)\]\(([^)#\s]+)\.ipynb(?:#[^)]*)?\)"
     wrong = []
 
     for chapter, cell in text_cells():
         for text, target in re.findall(link, cell.source):
-            said = re.search(r"\b(\d\d)$", text)
+            said = re.search(r"(?:^|[Cc]hapter )(\d\d)$", text)
             if target not in numbers or (said and said[1] != numbers[target]):
                 wrong.append(f"{chapter.name}, cell {cell.id}: [{text}]({target}.ipynb)")
 

@@ -526,7 +526,7 @@ from itertools import count
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(
-    pairs: Sequence | SampledPairs,  # what `freeze_segmentation` takes
+    pairs: Sequence | SampledPairs,  # of ids; `SampledPairs` cuts words anew each epoch
     max_tokens: int,  # see `batch_by_tokens`
     seed: int = 0,  # of the order
 ) -> Iterator[Batch]:  # without end
@@ -535,6 +535,6 @@ def epochs(
         raise argument_error('pairs', 'none', 'at least one')
 
     for epoch in count():
-        pairs_now = freeze_segmentation(pairs)
+        pairs_now = freeze_segmentation(pairs)  # a list of ids stays as it is
         for group in batch_by_tokens(pairs_now, max_tokens, 10_000 * seed + epoch):
             yield Batch.from_pairs(group)
