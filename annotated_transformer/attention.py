@@ -8,4 +8,282 @@ from __future__ import annotations
 import torch
 
 # %% auto #0
-__all__ = []
+__all__ = ['ATTENTIONS', 'dot_product_scores', 'scaled_dot_product_scores', 'masked_softmax', 'attention_weights', 'reference_attention', 'GeneralScores', 'AdditiveScores', 'LocationScores', 'cosine_scores', 'fused_attention', 'AttentionFunction', 'check_attention_inputs', 'check_mask', 'scaled_dot_product_attention']
+
+# %% ../nbs/65_attention_in_depth.ipynb #in-depth-imports
+from typing import Protocol
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .config import argument_error, check_probabilities
+from .dropout import apply_dropout
+
+# %% ../nbs/65_attention_in_depth.ipynb #scaled-dot-product-scores
+def dot_product_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+) -> Tensor:  # *batch Q K
+    "Dot product of each query with each key. Source: Luong et al. 2015, 'dot'."
+    return query @ key.transpose(-2, -1)
+
+
+def scaled_dot_product_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+) -> Tensor:  # *batch Q K
+    "Dot products divided by the root of d_k. Source: section 3.2.1."
+    return dot_product_scores(query, key) / query.shape[-1] ** 0.5
+
+# %% ../nbs/65_attention_in_depth.ipynb #masked-softmax
+def masked_softmax(
+    scores: Tensor,  # *batch Q K
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+) -> Tensor:  # *batch Q K, rows sum to 1, or to 0 where all is masked
+    """Softmax over the allowed keys. Source: section 3.2.3. Differs: a fully masked row
+    gives zeros."""
+    if mask is None:
+        return scores.softmax(-1)
+
+    # the lowest number instead of minus infinity: a row without keys would be nan
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(-1)
+
+    return weights.masked_fill(~mask, 0.0)
+
+# %% ../nbs/65_attention_in_depth.ipynb #reference-attention
+def attention_weights(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
+    is_causal: bool = False,  # query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q K
+    "Softmax of the scaled scores, before dropout. Source: equation 1."
+    scores = scaled_dot_product_scores(query, key)
+
+    if is_causal:
+        n_queries, n_keys = scores.shape[-2:]
+        earlier = torch.ones(
+            n_queries, n_keys, dtype=torch.bool, device=scores.device
+        ).tril()
+        mask = earlier if mask is None else mask & earlier
+
+    return masked_softmax(scores, mask)
+
+
+def reference_attention(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
+    dropout: float = 0.0,  # probability of dropping a weight, now
+    is_causal: bool = False,  # query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q Dv
+    """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
+    rows, dropout."""
+    weights = attention_weights(query, key, mask, is_causal=is_causal)
+    return apply_dropout(weights, dropout) @ value
+
+# %% ../nbs/65_attention_in_depth.ipynb #generalscores
+class GeneralScores(nn.Module):
+    """Bilinear scores of queries and keys of different widths. Source: Luong et al. 2015,
+    'general'."""
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        d_key: int,  # width of a key
+    ):
+        super().__init__()
+        self.weight = nn.Linear(d_query, d_key, bias=False)
+
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K d_key
+    ) -> Tensor:  # *batch Q K
+        return dot_product_scores(self.weight(query), key)
+
+# %% ../nbs/65_attention_in_depth.ipynb #additivescores
+class AdditiveScores(nn.Module):
+    """Scores of pairs by a feed-forward network with one hidden layer. Source: Bahdanau et
+    al. 2014."""
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        d_key: int,  # width of a key
+        d_hidden: int,  # width of the hidden layer
+    ):
+        super().__init__()
+        self.query_proj = nn.Linear(d_query, d_hidden)
+        self.key_proj = nn.Linear(d_key, d_hidden, bias=False)
+        self.score = nn.Linear(d_hidden, 1, bias=False)
+
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K d_key
+    ) -> Tensor:  # *batch Q K
+        queries = self.query_proj(query)[..., :, None, :]  # *batch Q 1 d_hidden
+        keys = self.key_proj(key)[..., None, :, :]  # *batch 1 K d_hidden
+
+        hidden = (queries + keys).tanh()  # *batch Q K d_hidden: one for each pair
+        return self.score(hidden).squeeze(-1)
+
+# %% ../nbs/65_attention_in_depth.ipynb #location-and-cosine-scores
+class LocationScores(nn.Module):
+    """Scores of positions from the query alone, without the keys. Source: Luong et al.
+    2015, 'location'."""
+
+    def __init__(
+        self,
+        d_query: int,  # width of a query
+        max_len: int,  # keys at the most
+    ):
+        super().__init__()
+        self.max_len = max_len
+        self.places = nn.Linear(d_query, max_len, bias=False)
+
+    def forward(
+        self,
+        query: Tensor,  # *batch Q d_query
+        key: Tensor,  # *batch K Dk, only K is used
+    ) -> Tensor:  # *batch Q K
+        n_keys = key.shape[-2]
+        if n_keys > self.max_len:
+            raise argument_error(
+                'key', tuple(key.shape), f'at most max_len = {self.max_len} keys'
+            )
+
+        return self.places(query)[..., :n_keys]
+
+
+def cosine_scores(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    beta: float = 1.0,  # the largest possible score, > 0
+) -> Tensor:  # *batch Q K
+    """Cosine of the angle between query and key, multiplied by beta. Source: Graves et al.
+    2014."""
+    query = F.normalize(query, dim=-1)
+    key = F.normalize(key, dim=-1)
+
+    return beta * dot_product_scores(query, key)
+
+# %% ../nbs/65_attention_in_depth.ipynb #fused-attention
+def fused_attention(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
+    dropout: float = 0.0,  # probability of dropping a weight, now
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+) -> Tensor:  # *batch Q Dv
+    "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
+    # no fused kernel drops weights on a CPU
+    if dropout and query.device.type == 'cpu':
+        return reference_attention(
+            query, key, value, mask, dropout=dropout, is_causal=is_causal
+        )
+
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=is_causal
+    )
+
+
+class AttentionFunction(Protocol):
+    "How an implementation of attention is called."
+
+    def __call__(
+        self,
+        query: Tensor,  # *batch Q Dk
+        key: Tensor,  # *batch K Dk
+        value: Tensor,  # *batch K Dv
+        mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
+        *,
+        dropout: float = 0.0,  # probability of dropping a weight, now
+        is_causal: bool = False,  # query i may attend to keys 0 ... i
+    ) -> Tensor: ...  # *batch Q Dv
+
+
+ATTENTIONS: dict[str, AttentionFunction] = {
+    'reference': reference_attention,
+    'fused': fused_attention,
+}
+
+# %% ../nbs/65_attention_in_depth.ipynb #check-attention
+def check_attention_inputs(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
+    *,
+    is_causal: bool = False,  # each query up to its own key; no mask
+):
+    "Raise `ValueError` unless the shapes fit together and the mask is boolean."
+    query_shape = tuple(query.shape)
+    key_shape = tuple(key.shape)
+    value_shape = tuple(value.shape)
+
+    if len(query_shape) < 2:
+        raise argument_error('query', query_shape, 'at least two axes, Q Dk')
+    *batch, n_queries, d_k = query_shape
+
+    # a key for each query to compare itself with, and a value for each key
+    if len(key_shape) < 2 or key_shape[:-2] != tuple(batch) or key_shape[-1] != d_k:
+        raise argument_error('key', key_shape, f'{(*batch, "K", d_k)} to fit the query')
+    n_keys = key_shape[-2]
+    if value_shape[:-1] != key_shape[:-1]:
+        raise argument_error(
+            'value', value_shape, f'{(*batch, n_keys, "Dv")} to fit the key'
+        )
+
+    if is_causal and n_queries != n_keys:
+        raise argument_error(
+            'key', key_shape, f'as many keys as queries, {n_queries}, for is_causal'
+        )
+    if mask is not None:
+        if is_causal:
+            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+        check_mask(mask, (*batch, n_queries, n_keys))
+
+
+def check_mask(
+    mask: Tensor,  # bool, True = may attend
+    scores_shape: tuple[int, ...],  # *batch Q K
+):
+    "Raise `ValueError` unless the mask is boolean and broadcasts to the scores."
+    if mask.dtype != torch.bool:
+        raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
+
+    fits = 2 <= mask.ndim <= len(scores_shape)
+    for mask_size, size in zip(reversed(mask.shape), reversed(scores_shape)):
+        fits = fits and mask_size in (1, size)
+    if not fits:
+        raise argument_error(
+            'mask',
+            tuple(mask.shape),
+            f'two axes or more that broadcast to {scores_shape}',
+        )
+
+# %% ../nbs/65_attention_in_depth.ipynb #scaled-dot-product-attention
+def scaled_dot_product_attention(
+    query: Tensor,  # *batch Q Dk
+    key: Tensor,  # *batch K Dk
+    value: Tensor,  # *batch K Dv
+    mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
+    *,
+    dropout: float = 0.0,  # probability of dropping a weight, in [0, 1)
+    is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
+    attention_fn: AttentionFunction = fused_attention,  # one of `ATTENTIONS`
+) -> Tensor:  # *batch Q Dv
+    """Scaled dot-product attention with its input checked. Raises `ValueError`. Source:
+    equation 1."""
+    check_attention_inputs(query, key, value, mask, is_causal=is_causal)
+    check_probabilities(dropout=dropout)
+
+    return attention_fn(query, key, value, mask, dropout=dropout, is_causal=is_causal)

@@ -15,7 +15,7 @@ from .config import check_probabilities, check_sizes, check_width
 from .dropout import Dropout
 
 # %% auto #0
-__all__ = ['FeedForward', 'reference_layer_norm', 'LayerNorm']
+__all__ = ['FeedForward', 'reference_layer_norm', 'LayerNorm', 'ACTIVATIONS']
 
 # %% ../nbs/05_layers.ipynb #feedforward
 class FeedForward(nn.Module):
@@ -79,3 +79,14 @@ class LayerNorm(nn.Module):
     ) -> Tensor:  # *batch D
         check_width('x', x, len(self.weight))
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+# %% ../nbs/67_normalisation.ipynb #layers-more-imports
+from functools import partial
+
+# %% ../nbs/67_normalisation.ipynb #position-wise-feed-forward-code
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    'relu': F.relu,  # the paper
+    'gelu': F.gelu,  # BERT and ViT in Hugging Face's library
+    'gelu_tanh': partial(F.gelu, approximate='tanh'),  # GPT-2; a lambda cannot be pickled
+    'silu': F.silu,  # also called swish
+}  # activations by name

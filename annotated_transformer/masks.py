@@ -11,7 +11,7 @@ from torch import Tensor
 from .config import argument_error
 
 # %% auto #0
-__all__ = ['padding_mask', 'causal_mask', 'target_mask']
+__all__ = ['padding_mask', 'causal_mask', 'target_mask', 'to_ignore_mask', 'to_additive', 'from_additive']
 
 # %% ../nbs/03_masks.ipynb #padding-mask
 def padding_mask(
@@ -44,3 +44,32 @@ def target_mask(
 ) -> Tensor:  # B 1 T T, bool
     "Padding mask and causal mask: a decoder's self-attention, wherever padding stands."
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], device=ids.device)
+
+# %% ../nbs/66_masks_in_depth.ipynb #to-blocking
+def to_ignore_mask(
+    mask: Tensor,  # bool, True = may attend
+) -> Tensor:  # bool, True = left out
+    "The mask in the convention of `nn.MultiheadAttention` and `nn.Transformer`."
+    if mask.dtype != torch.bool:
+        raise argument_error('mask', mask.dtype, 'torch.bool, where True = may attend')
+    return ~mask
+
+# %% ../nbs/66_masks_in_depth.ipynb #to-additive
+def to_additive(
+    mask: Tensor,  # bool, True = may attend
+    dtype: torch.dtype = torch.float32,  # of the scores
+) -> Tensor:  # same shape, 0 or -inf
+    "The mask as numbers to be added to the scores."
+    zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return zeros.masked_fill(to_ignore_mask(mask), float('-inf'))
+
+
+def from_additive(
+    bias: Tensor,  # floats, 0 or -inf
+) -> Tensor:  # bool, True = may attend
+    """The boolean mask of numbers to be added to the scores. Raises `ValueError` for
+    other values."""
+    allowed = bias == 0
+    if not (allowed | (bias == float('-inf'))).all():
+        raise argument_error('bias', 'other values', 'only 0 and -inf')
+    return allowed

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['inv_freq', 'sinusoids']
+__all__ = ['inv_freq', 'sinusoids', 'GROWING', 'POSITIONS', 'PositionalEncoding', 'SinusoidalPositionalEncoding', 'LearnedPositionalEmbedding', 'RotaryEmbedding', 'InputEmbedding']
 
 # %% ../nbs/07_positions.ipynb #frequencies
 def inv_freq(
@@ -36,3 +36,214 @@ def sinusoids(
     angles = positions[:, None] * frequencies  # length D/2
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # length D/2 2
     return pairs.flatten(1).to(dtype or torch.get_default_dtype())  # length D
+
+# %% ../nbs/68_positions_in_depth.ipynb #positions-more-imports
+from threading import Lock
+
+from .config import argument_error
+from .dropout import Dropout
+from .embeddings import TokenEmbedding
+from .utils.memory import check_memory
+
+# %% ../nbs/68_positions_in_depth.ipynb #nopositions
+class PositionalEncoding(nn.Module):
+    "No positions: the interface of every scheme."
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        max_len: int,  # positions at the most
+        d_k: int,  # width of a query or key
+    ):
+        super().__init__()
+
+    def add(
+        self,
+        x: Tensor,  # B L D, embeddings
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> Tensor:  # B L D
+        "The embeddings with their positions."
+        return x
+
+    def reserve(self, length: int):  # positions that will be needed
+        "Be ready for `length` positions. Raises `ValueError` where a scheme cannot."
+
+# %% ../nbs/68_positions_in_depth.ipynb #sinusoidalpositions
+GROWING = Lock()  # threads that share a model must not replace a longer table by a shorter
+
+
+class SinusoidalPositionalEncoding(PositionalEncoding):
+    "Add sines and cosines of the position. Source: section 3.5."
+
+    table: Tensor  # rows of positions 0, 1, 2 ...
+
+    def __init__(
+        self,
+        d_model: int,  # D, even
+        max_len: int,  # rows kept ready; longer sequences work too
+        d_k: int,  # not used
+        frequencies: Tensor | None = None,  # D/2, others than the paper's
+    ):
+        super().__init__(d_model, max_len, d_k)
+        self.frequencies = frequencies
+        table = sinusoids(max_len, d_model, frequencies=frequencies)
+        self.register_buffer('table', table, persistent=False)
+
+    def add(
+        self,
+        x: Tensor,  # B L D
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> Tensor:  # B L D
+        return x + self.rows(x.shape[1], positions)
+
+    def rows(self, length, positions):  # L width, rows of the table
+        if positions is not None:
+            return self.table[positions]
+        self.reserve(length)
+        return self.table[:length]
+
+    def _apply(self, *args, **options):  # `.to`, `.half`, `.double`: exact in every type
+        super()._apply(*args, **options)
+        if not self.table.is_meta:
+            length, width = self.table.shape
+            table = sinusoids(length, width, self.table.dtype, self.frequencies)
+            self.table = table.to(self.table.device)
+        return self
+
+    def reserve(self, length: int):  # positions; the table grows where it is shorter
+        if length <= len(self.table):
+            return
+        with GROWING, torch.inference_mode(False):  # a buffer that training can use as well
+            if length <= len(self.table):
+                return  # another thread was here
+            width, dtype = self.table.shape[1], self.table.dtype
+            table = sinusoids(length, width, dtype, self.frequencies)
+            self.table = table.to(self.table.device)
+
+# %% ../nbs/68_positions_in_depth.ipynb #check-positions
+def check_even(width):
+    "A sine and a cosine per frequency."
+    if width % 2:
+        raise argument_error(
+            'width', width, 'an even number: a sine and a cosine per frequency'
+        )
+
+
+def check_table(length, d_model):
+    "Refuse a table of sinusoids that does not fit in memory."
+    check_memory(
+        32 * length * d_model,
+        'the table of positions',
+        torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
+        length=length,
+        d_model=d_model,
+    )
+
+# %% ../nbs/68_positions_in_depth.ipynb #learnedpositions
+class LearnedPositionalEmbedding(PositionalEncoding):
+    "Add a learned vector for each position. Source: section 3.5 and Table 3 (E)."
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        max_len: int,  # positions at the most
+        d_k: int,  # not used
+    ):
+        super().__init__(d_model, max_len, d_k)
+        check_memory(
+            8 * max_len * d_model,
+            'the learned positions',
+            torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
+            max_len=max_len,
+            d_model=d_model,
+        )
+        self.weight = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
+
+    def add(
+        self,
+        x: Tensor,  # B L D
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> Tensor:  # B L D
+        if positions is not None:
+            return x + self.weight[positions]
+        self.reserve(x.shape[1])
+        return x + self.weight[: x.shape[1]]
+
+    def reserve(self, length: int):  # positions, at most max_len
+        if length > len(self.weight):
+            raise argument_error(
+                'length', length, f'at most max_len = {len(self.weight)} learned positions'
+            )
+
+# %% ../nbs/68_positions_in_depth.ipynb #rotarypositions
+class RotaryEmbedding(SinusoidalPositionalEncoding):
+    """Rotate queries and keys by position. Source: Su et al. 2021. Differs: not in the
+    paper."""
+
+    def __init__(
+        self,
+        d_model: int,  # not used
+        max_len: int,  # rows kept ready; longer sequences work too
+        d_k: int,  # width of a query or key, even
+        frequencies: Tensor | None = None,  # Dk/2; None: `inv_freq(d_k)`
+    ):
+        super().__init__(d_k, max_len, d_k, frequencies)
+
+    def add(
+        self,
+        x: Tensor,  # B L D
+        positions: Tensor | None = None,  # not used: attention applies them
+    ) -> Tensor:  # B L D, unchanged
+        return x
+
+    def rotate(
+        self,
+        query: Tensor,  # B H L Dk
+        key: Tensor,  # B H L Dk
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> tuple[Tensor, Tensor]:  # B H L Dk each
+        "Each pair of components, rotated by position times frequency."
+        rows = self.rows(query.shape[2], positions).unflatten(-1, (-1, 2))  # L Dk/2 2
+        sine, cosine = rows.unbind(-1)  # L Dk/2 each
+
+        def rotated(x):
+            even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)  # B H L Dk/2 each
+            pairs = even * cosine - odd * sine, even * sine + odd * cosine
+            return torch.stack(pairs, dim=-1).flatten(-2)
+
+        return rotated(query), rotated(key)
+
+# %% ../nbs/68_positions_in_depth.ipynb #rotary-positions-code-4
+POSITIONS: dict[str, type[PositionalEncoding]] = {
+    'sinusoidal': SinusoidalPositionalEncoding,
+    'learned': LearnedPositionalEmbedding,
+    'rotary': RotaryEmbedding,
+    'none': PositionalEncoding,
+}
+
+# %% ../nbs/68_positions_in_depth.ipynb #positionedembedding
+class InputEmbedding(nn.Module):
+    """Sum of each token's embedding and its position, with dropout. Source: sections 3.4,
+    3.5 and 5.4."""
+
+    def __init__(
+        self,
+        embedding: TokenEmbedding,  # ids to vectors
+        positions: PositionalEncoding,  # a scheme of `POSITIONS`
+        dropout: float = 0.0,  # probability, on the sum
+    ):
+        super().__init__()
+        self.embedding, self.positions = embedding, positions
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        ids: Tensor,  # B L
+        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
+    ) -> Tensor:  # B L D
+        return self.dropout(self.positions.add(self.embedding(ids), positions))
+
+    @property
+    def rotary(self) -> RotaryEmbedding | None:  # for the attentions of the stack
+        "The scheme, if it rotates queries and keys."
+        return self.positions if isinstance(self.positions, RotaryEmbedding) else None
