@@ -323,7 +323,8 @@ def group_by_length(
 
     group = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        longest_answer = max_len or lengths[i] + 51
+        # the source, its EOS, and the 50 tokens that `max_lengths` allows beyond it
+        longest_answer = max_len or lengths[i] + 1 + 50
         n_tokens = (len(group) + 1) * longest_answer
         if group and (n_tokens > most_tokens or len(group) == batch_size):
             yield group
@@ -337,7 +338,7 @@ def group_by_length(
 def generate_ids(
     model: nn.Module,  # an encoder-decoder, in evaluation mode
     sources: list[list[int]],  # ids without special tokens
-    max_len: int | None = None,  # tokens at the most, with EOS; None: source's length + 51
+    max_len: int | None = None,  # tokens at most, with EOS; None: 50 more than the source with its EOS
     *,
     batch_size: int = 500,  # sources decoded together, at the most
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, by `partial`

@@ -391,7 +391,7 @@ def train_steps(
     state: TrainingState,  # changed
     batches: Iterable[Batch | LabelledBatch],  # from the beginning of the run
     *,
-    loss_fn: Callable[..., Tensor],  # see `train`, as the next two
+    loss_fn: Callable[..., Tensor],  # for this and the next two, see `train`
     eval_fn: Callable[[nn.Module], dict] | None,
     checkpoints: Checkpoints | None,
     bar: ProgressBar,  # shows how far it is
@@ -404,23 +404,24 @@ def train_steps(
     runner = torch.compile(state.runner) if config.compile else state.runner
     unchecked = []  # steps whose losses were not looked at yet
 
-    # the evaluation that an earlier run has put off
+    # a run that is told to stop leaves its evaluation to the next one: this one
     done = history.steps
     if eval_fn and done > 0 and config.is_due(done, config.eval_every):
         if not history.has_evaluation(done):
             record_evaluation(state, eval_fn, checkpoints, bar)
 
-    # as if all of the run had begun so long ago; evaluation is not counted
+    # count the seconds of earlier runs too, but not those of evaluation
     started = time.perf_counter() - history.seconds
     for step, group in step_batches(batches, config, done):
-        # no better for too long, perhaps already in the run that goes on
+        # no better for too long; perhaps already when the run was resumed
         if history.has_stalled(config.patience):
             break
 
         # one update of the weights
         lr = config.learning_rate(step)
         set_learning_rate(optimizer, lr)
-        loss, norm = train_step(runner.train(), group, optimizer, config, loss_fn)
+        runner.train()
+        loss, norm = train_step(runner, group, optimizer, config, loss_fn)
         if state.average:
             state.average.update()
         history.count_step(step, group, time.perf_counter() - started)
@@ -445,7 +446,7 @@ def train_steps(
             if checkpoints:
                 checkpoints.log_row(history.rows[-1])
 
-        # evaluate on held-out data, unless somebody waits for the end
+        # evaluate on held-out data, unless a signal asked to stop
         if eval_fn and not stop and config.is_due(step, config.eval_every):
             paused = time.perf_counter()
             record_evaluation(state, eval_fn, checkpoints, bar)

@@ -203,7 +203,7 @@ def open_divided_text(
         check_choice('option', option, DIVIDED_OPTIONS)
     options = {option: given for option, given in options.items() if given is not None}
     columns = select_options(options, COLUMN_OPTIONS)
-    limits = select_options(options, CLEANING_OPTIONS)
+    cleaning = select_options(options, CLEANING_OPTIONS)
 
     # the published parts stay as they are
     validation_pairs = read_held_out('validation', validation, data_dir, **columns)
@@ -214,7 +214,9 @@ def open_divided_text(
     paths = corpus_paths(train, data_dir)
     check_order(paths, source=source, target=target)
     read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
-    read_cleaned = partial(training_pairs, read, known, limits)
+    read_cleaned = partial(training_pairs, read, known, cleaning)
+
+    # read all of it once: that counts the pairs and fills the report
     report = {}
     n_pairs = sum(1 for _ in read_cleaned(report))
     if not n_pairs:

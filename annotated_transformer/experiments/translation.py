@@ -245,8 +245,8 @@ def check_lengths(
             raise argument_error(
                 name,
                 f'a pair of {length:,} tokens, {beginning!r} ...',
-                f'at most {longest:,}; max_length (--max-length, in characters) leaves '
-                'longer ones out, but of files for validation and test none',
+                f'at most {longest:,}; max_length (--max-length, in characters) drops longer '
+                'pairs from the training part, but none from files for validation and test',
             )
 
 

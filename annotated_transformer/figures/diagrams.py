@@ -167,22 +167,25 @@ def draw_sublayer(sketch, column, sublayer, start, base):
     """The arrows from `start` into a box, the box above `base`, the norm, and the residual
     connection around them. Returns y of the norm's upper edge."""
     stack, x = column
-    box, top = svg_box(x, base, sublayer.words, sublayer.kind)
-    norm_base = top - 12
-    norm, upper = svg_box(x, norm_base, 'Add & norm', 'norm')
+    box, box_top = svg_box(x, base, sublayer.words, sublayer.kind)
+    norm_base = box_top - 12  # a short arrow between them
+    norm, norm_top = svg_box(x, norm_base, 'Add & norm', 'norm')
 
     arrows = entry(x, start, base, sublayer.names)
-    sketch.add(f'{sublayer.names}, {stack}', arrows, box, up(x, top, norm_base))
+    sketch.add(f'{sublayer.names}, {stack}', arrows, box, up(x, box_top, norm_base))
     sketch.add(f'norm, residual, {stack}', norm)
 
-    # out to the side, up beside the boxes, which end 60 pixels from x, and into the norm
-    leaves = base + sublayer.branch
-    joins = (upper + norm_base) / 2
+    # it branches off below the box, goes up beside it, and joins the norm at half its height;
+    # boxes are 120 pixels wide, and it passes them at a distance of 17
+    branch_y = base + sublayer.branch
+    join_y = (norm_top + norm_base) / 2
+    box_edge = x + 60 * column.outwards
     beside = x + 77 * column.outwards
-    edge = x + 60 * column.outwards
-    residual = svg_arrow((x, leaves), (beside, leaves), (beside, joins), (edge, joins))
+    residual = svg_arrow(
+        (x, branch_y), (beside, branch_y), (beside, join_y), (box_edge, join_y)
+    )
     sketch.add(f'residual, {stack}', residual)
-    return upper
+    return norm_top
 
 
 def draw_stack(sketch, column, start, n_layers):
@@ -202,7 +205,7 @@ def draw_stack(sketch, column, start, n_layers):
         bases.append(base)
 
     # the frame: outwards it reaches further, around the residual connections
-    frame = upper - 14
+    frame_top = upper - 14
     lower = start - 16
     outer_edge = x + 90 * column.outwards
     inner_edge = x - 68 * column.outwards
@@ -213,12 +216,12 @@ def draw_stack(sketch, column, start, n_layers):
     anchor = 'start' if column.stack == 'encoder' else 'end'
     sketch.add(
         column.stack,
-        svg_rect(left, frame, width, lower - frame, 'frame', 10),
+        svg_rect(left, frame_top, width, lower - frame_top, 'frame', 10),
         svg_text(x + 105 * column.outwards, (upper + lower) / 2, f'{n_layers}×'),
         svg_text(outer_edge, upper - 27, column.stack.title(), anchor=anchor, bold=True),
     )
-    sketch.svg += inside.svg
-    return upper, frame, bases
+    sketch.svg += inside.svg  # on top of the frame
+    return upper, frame_top, bases
 
 # %% ../../nbs/95_figures.diagrams.ipynb #ends
 def input_end(sketch, column, base, sentence):

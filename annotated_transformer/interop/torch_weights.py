@@ -177,10 +177,10 @@ def from_torch(
     for side, kind in (('encoder', Encoder), ('decoder', Decoder)):
         stack = getattr(model, side)
         config = stack_config(stack, side)
-        with EmptyInit():
+        with EmptyInit():  # no numbers yet: `import_weights` brings them
             ours[side] = kind.from_config(config)
 
-        # the closing norm, where there is one
+        # ours has a closing norm in pre-norm only, theirs in either order or not at all
         final_norm = nn.Identity()
         if stack.norm is not None:
             check_class(f'{side}.norm', stack.norm, nn.LayerNorm)

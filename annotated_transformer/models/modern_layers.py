@@ -221,7 +221,7 @@ def fold_heads(
     mask: Tensor | None,  # bool, broadcastable to B H Q K
     n_kv_heads: int,  # G, a divisor of H
 ) -> tuple[Tensor, Tensor | None]:  # B G H/G*Q Dk, and the mask of these rows
-    "The queries of all heads of a group, one below the other, before the group's keys."
+    "Stack the queries of a group's heads, so that one product compares all with its keys."
     _, n_heads, n_queries, _ = query.shape
     check_heads(n_heads, n_kv_heads)
     group_size = n_heads // n_kv_heads
