@@ -338,7 +338,7 @@ def group_by_length(
 def generate_ids(
     model: nn.Module,  # an encoder-decoder, in evaluation mode
     sources: list[list[int]],  # ids without special tokens
-    max_len: int | None = None,  # tokens at most, with EOS; None: 50 more than the source with its EOS
+    max_len: int | None = None,  # tokens at most, with EOS; None: source + EOS + 50
     *,
     batch_size: int = 500,  # sources decoded together, at the most
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, by `partial`
