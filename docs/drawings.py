@@ -36,7 +36,7 @@ HERE = {
     "21": (["output"], "choosing from the probabilities"),
     "22": (["output"], "choosing from the probabilities"),
 }
-SMALLEST = 11  # pixels of a letter; what is wider than the page then scrolls
+SMALLEST = 10  # pixels of a letter; what is wider than the page then scrolls
 
 
 def by_switch(svg: str) -> str:
