@@ -36,9 +36,19 @@ from .experiments.language_model import LANGUAGE_MODEL
 from .experiments.runs import Experiment, describe_kept, run_and_save
 from .experiments.topic_classification import TOPIC_CLASSIFICATION
 from .experiments.translation import TRANSLATION
-from .inspection.attention_maps import trace_attention
+from annotated_transformer.generation import (
+    LANGUAGE_MODELS,
+    load_language_model,
+    prompt_ids,
+    stream_text,
+)
+from annotated_transformer.inspection.attention_maps import (
+    trace_attention,
+    trace_self_attention,
+)
 from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
+from .interop.hub import read_options
 from .search import beam_search, check_beam
 from .training import NotFinite, pick_device
 from .transformer import Transformer
@@ -48,8 +58,8 @@ from .utils.signals import Interrupted
 # %% auto #0
 __all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main',
            'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder',
-           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode',
-           'translate']
+           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'check_decodes',
+           'decode', 'translate', 'generate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -492,6 +502,19 @@ def answer_lines(
     return lines
 
 # %% ../nbs/93_cli.ipynb #ask
+def check_decodes(
+    folder: Path,  # of a model
+):
+    "Raise `ValueError` for a language model, which continues a text and answers none."
+    config = folder / 'config.json'
+    if config.is_file() and read_options(folder).get('model') in LANGUAGE_MODELS:
+        raise argument_error(
+            '--model',
+            str(folder),
+            'an encoder-decoder; for a language model: annotated-transformer generate',
+        )
+
+
 @app.command('decode')
 def decode(
     sequence: Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
@@ -515,6 +538,7 @@ def decode(
         if attention is not None:
             check_page(attention, model)
 
+        check_decodes(model)
         transformer = load_model(model, Transformer)
         special = SpecialTokens.of(transformer)
         if special != SpecialTokens():
@@ -624,5 +648,84 @@ def translate(
 
         if failed:
             raise typer.Exit(1)
+    except (ValueError, OSError, ImportError) as error:
+        raise option_error(error) from error
+
+# %% ../nbs/93_cli.ipynb #generate-command-code
+@app.command('generate')
+def generate(
+    prompt: Annotated[str, typer.Argument(help='What the text begins with; "-" reads it.')],
+    model: Annotated[
+        str, typer.Option(help='Folder of a language model, or its name on the Hub.')
+    ],
+    max_new_tokens: Annotated[
+        Optional[int],
+        typer.Option(help='Tokens to write at most [default: 200, if there is room].'),
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(help='0 takes the most probable token; higher is more varied.')
+    ] = 1.0,
+    top_k: Annotated[Optional[int], typer.Option(help='Choose from the k best.')] = None,
+    top_p: Annotated[
+        Optional[float], typer.Option(help='Choose from the best with this probability.')
+    ] = None,
+    min_p: Annotated[
+        Optional[float],
+        typer.Option(help='Choose from those with this share of the best\'s probability.'),
+    ] = None,
+    seed: Annotated[
+        Optional[int], typer.Option(help='Of the choices [default: another each time].')
+    ] = None,
+    stop: Annotated[
+        Optional[list[str]],
+        typer.Option(help='End before this text; may be given several times.'),
+    ] = None,
+    chat: Annotated[
+        bool, typer.Option('--chat', help='The prompt is a message to a chat model.')
+    ] = False,
+    attention: Annotated[
+        Optional[Path], typer.Option(help='Write where each head looks to this HTML page.')
+    ] = None,
+    revision: Annotated[
+        Optional[str], typer.Option(help='Branch, tag or commit on the Hub.')
+    ] = None,
+    device: Device = 'auto',
+):
+    "Write a text that begins with the prompt, and show it while it is written."
+    try:
+        if attention is not None:
+            check_page(attention, Path(model))
+        if prompt == '-':
+            prompt = sys.stdin.read()
+
+        language_model, tokenizer = load_language_model(model, device, revision)
+        message = [{'role': 'user', 'content': prompt}] if chat else prompt
+        pieces = stream_text(
+            language_model,
+            tokenizer,
+            message,
+            max_new_tokens=max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=seed,
+            stop=stop or [],
+        )
+
+        answer = ''
+        if not chat:
+            typer.echo(prompt, nl=False)
+        for piece in pieces:
+            typer.echo(piece, nl=False)
+            sys.stdout.flush()
+            answer += piece
+        typer.echo()
+
+        if attention is not None:
+            ids = prompt_ids(tokenizer, message) + tokenizer.encode(answer)
+            maps = trace_self_attention(language_model, ids, tokenizer.words(ids))
+            view = attention_view(maps)
+            typer.echo(f'written to {view.save(attention, title=prompt)}', err=True)
     except (ValueError, OSError, ImportError) as error:
         raise option_error(error) from error

@@ -39,6 +39,7 @@ TOKENIZER_FILES = (
     'config.json',
     'special_tokens_map.json',
     'added_tokens.json',
+    'chat_template.jinja',
 )
 
 
@@ -104,6 +105,33 @@ class HuggingFaceTokenizer:
             split_special_tokens=True,  # nor are they read from the text
         )
         return encoded['input_ids']
+
+    def encode_prompt(
+        self,
+        text: str,  # any
+    ) -> list[int]:  # with those that they put in front of a text, such as BOS
+        "Turn the beginning of a text into ids, for a language model to continue."
+        check_text('text', text)
+        ids = self.theirs(text, split_special_tokens=True)['input_ids']
+        # what they put behind a text would end it
+        while ids and ids[-1] == self.theirs.eos_token_id != self.theirs.bos_token_id:
+            ids = ids[:-1]
+        return ids
+
+    def encode_chat(
+        self,
+        messages: list[dict[str, str]],  # each with a `role` and its `content`
+    ) -> list[int]:  # up to where the answer begins
+        "Turn a conversation into ids by the chat template. Raises `ValueError` if there's none."
+        for message in messages:
+            if not isinstance(message, dict) or not {'role', 'content'} <= message.keys():
+                raise argument_error('messages', message, 'a role and a content in each')
+            check_text('content', message['content'])
+        if not self.theirs.chat_template:
+            raise argument_error('tokenizer', 'no chat template', 'one of a chat model')
+        return self.theirs.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False
+        )
 
     def encode_pairs(
         self,
