@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .debugging.checklist import check_transformer as check_transformer
     from .decoding import generate_ids as generate_ids
     from .decoding import greedy_decode as greedy_decode
+    from .generation import generate as generate
+    from .generation import load_language_model as load_language_model
     from .experiments.runs import count_parameters as count_parameters
     from .translation import translate as translate
     from .inspection.attention_maps import trace_attention as trace_attention
@@ -63,6 +65,8 @@ _PUBLIC = {
     "sample": "sampling",
     "beam_search": "search",
     "translate": "translation",
+    "generate": "generation",
+    "load_language_model": "generation",
     # looking inside
     "trace_attention": "inspection.attention_maps",
     "attention_view": "inspection.attention_view",

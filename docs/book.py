@@ -182,7 +182,7 @@ def dress(app, doctree):
 
 def chapter_number(docname) -> str | None:
     "As the reader sees it: 3 or 20."
-    match = re.match(r"(\d\d)_", docname)
+    match = re.match(r"(\d{2,3})_", docname)
     if match is None:
         return None
     return str(int(match[1]))

@@ -88,7 +88,7 @@ class InlineDrawings(SphinxPostTransform):
 
 def you_are_here(app, doctree):
     "A small architecture under the title, with the part that the chapter is about."
-    chapter = app.env.docname[:2]
+    chapter, _, _ = app.env.docname.partition("_")
     titles = list(doctree.findall(nodes.title))
     if chapter not in HERE or not titles:
         return

@@ -45,12 +45,15 @@ def with_colab(cells: list) -> list:
 
 def chapters() -> dict:
     "Number -> the file of a chapter."
-    return {int(path.name[:2]): path.name for path in sorted(NBS.glob("[0-9]*.ipynb"))}
+    return {
+        int(path.name.partition("_")[0]): path.name
+        for path in sorted(NBS.glob("[0-9]*.ipynb"))
+    }
 
 
 # What is no running text: code, links, headings, HTML.
 APART = r"^(?:```|~~~).*?^(?:```|~~~)|^#+ .*?$|`+[^`]*`+|!?\[[^]]*\]\([^)]*\)|<[^>]*>"
-MENTION = r"\b([Cc]hapters?) (\d\d?)\b((?:(?:,| and| or| to|, and) \d\d?\b)*)"
+MENTION = r"\b([Cc]hapters?) (\d{1,3})\b((?:(?:,| and| or| to|, and) \d{1,3}\b)*)"
 
 
 def mentions(text: str) -> list[str]:

@@ -20,7 +20,7 @@ PAGES = [
     "index",
     "02_attention",  # formulas, code and tests
     "34_inspection.attention_view",  # a picture that moves
-    "84_interop.weight_map",  # wide tables
+    "101_interop.weight_map",  # wide tables
     "95_figures.diagrams",  # drawings
     "genindex",  # made by Sphinx alone
 ]
@@ -189,7 +189,7 @@ def test_page_fits_a_phone(browser, address, axe, page):
 
 def test_page_fits_a_small_window(browser, address):
     with window(browser, 1024, 768):
-        visit(browser, f"{address}84_interop.weight_map.html")
+        visit(browser, f"{address}101_interop.weight_map.html")
         unfold(browser)
 
         assert not is_too_wide(browser)

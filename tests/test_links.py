@@ -45,7 +45,7 @@ def test_links_between_chapters_lead_somewhere():
 
     for chapter, cell in text_cells():
         for text, target in re.findall(link, cell.source):
-            said = re.search(r"(?:^|[Cc]hapter )(\d\d)$", text)
+            said = re.search(r"(?:^|[Cc]hapter )(\d{2,3})$", text)
             if target not in numbers or (said and said[1] != numbers[target]):
                 wrong.append(f"{chapter.name}, cell {cell.id}: [{text}]({target}.ipynb)")
 
@@ -58,7 +58,7 @@ def test_chapters_that_are_named_exist():
     missing = [
         f"{chapter.name}, cell {cell.id}: chapter {number}"
         for chapter, cell in text_cells()
-        for number in re.findall(r"\b[Cc]hapters? \[?(\d\d[a-z]?)", cell.source)
+        for number in re.findall(r"\b[Cc]hapters? \[?(\d{2,3})", cell.source)
         if number not in numbers
     ]
 
@@ -92,7 +92,7 @@ def test_contents_in_the_readme_are_complete():
     "The chapters to read in their order, and those of the reference part in theirs; notebooks in depth may be there."
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     _, _, contents = text.partition("\n## Contents\n")
-    listed = re.findall(r"\]\(nbs/(\d\d_[\w.]+)\.ipynb\)", contents)
+    listed = re.findall(r"\]\(nbs/(\d{2,3}_[\w.]+)\.ipynb\)", contents)
     wanted = reading() + [name for name in parts()["Reference"] if name[0].isdigit()]
 
     assert [name for name in listed if name not in parts()["In depth"]] == wanted
