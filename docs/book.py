@@ -10,6 +10,7 @@ Why not Jupyter Book or plain MyST: neither folds tests or shows what a function
 """
 
 import ast
+import functools
 import json
 import re
 import sys
@@ -62,6 +63,19 @@ def read_notebook(app, docname, source):
     source[0] = json.dumps(notebook)
 
 
+@functools.cache
+def looked_up() -> set[str]:
+    "The notebooks in the two parts of the book that people don't read from beginning to end."
+    index = Path(__file__).resolve().parents[1] / "nbs" / "index.md"
+    names = set()
+    for block in re.findall(
+        r"^```\{toctree\}\n(.*?)^```", index.read_text(encoding="utf-8"), re.M | re.S
+    ):
+        if re.search(r":caption: (In depth|Reference)\n", block):
+            names.update(block.split())
+    return names
+
+
 def with_api_blocks(cells, package, docname):
     "The cells, and after each exported one a Markdown cell with the blocks of its public names."
     default = None
@@ -74,9 +88,10 @@ def with_api_blocks(cells, package, docname):
         if "export" not in found and "exports" not in found:
             continue
 
-        # `#| exports` shows its code; of `#| export` the block is all that is seen
+        # `#| exports` shows its code; of `#| export` the block is all that is seen, so that it's open where people look things up
         module = found.get("exports") or found.get("export") or default
-        options = "" if "exports" in found else "\n:open:"
+        is_open = "exports" not in found and docname in looked_up()
+        options = "\n:open:" if is_open else ""
 
         path = package / f"{module.replace('.', '/')}.py"
         public = library.read_module(path).public if path.exists() else {}
