@@ -150,7 +150,7 @@ def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     (tmp_path / "0" / "checkpoints").touch()  # a file: nothing can be written there
     done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
     assert (
-        done.stderr.count("no checkpoint of step 12, and none before: ") == 1
+        done.stderr.count("no checkpoint of step 12, and there is none before: ") == 1
         and len(losses(tmp_path / "0")) == 12
     )
     assert (

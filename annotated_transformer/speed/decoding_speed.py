@@ -97,8 +97,8 @@ class SkinnyWeight:
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #skinny-layers
 class ReadOnly:
-    """A part whose products rest on weights that stay as they are. Raises `ValueError`
-    where it is converted, or given other weights."""
+    """A part that relies on its weights staying as they are. Raises `ValueError` if it is
+    converted or given other weights."""
 
     def _apply(self, *args, **options):  # behind `.to`, `.half` and the like
         raise self.refusal('convert')

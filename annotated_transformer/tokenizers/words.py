@@ -20,7 +20,7 @@ __all__ = ['BERT_SPECIAL_TOKENS', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'Word
 # %% ../../nbs/36_tokenizers.words.ipynb #word-vocabulary
 @dataclass(frozen=True)
 class WordTokenizer(Vocabulary):
-    "Whole words as ids, separated by blanks; an unknown word is an error."
+    "Whole words as ids, separated by spaces; an unknown word is an error."
 
     @classmethod
     def of(
@@ -34,7 +34,7 @@ class WordTokenizer(Vocabulary):
 
     def encode(
         self,
-        text: str,  # words separated by blanks
+        text: str,  # words separated by spaces
     ) -> list[int]:  # ids
         "The id of each word. Raises `ValueError` that names a word without one."
         ids = []
@@ -48,7 +48,7 @@ class WordTokenizer(Vocabulary):
         self,
         ids: Iterable[int],  # as from a model
     ) -> str:  # the words, special tokens left out
-        "The words of ids, with blanks between."
+        "The words of ids, with spaces between."
         return ' '.join(self.words(i for i in ids if i >= self.first_id))
 
 # %% ../../nbs/36_tokenizers.words.ipynb #one-sentence-one-answer-code-2
@@ -76,7 +76,7 @@ class BertWordTokenizer(Vocabulary):
         self,
         ids: Iterable[int],  # as from `encode`, or of a passage
     ) -> str:  # without [PAD], [CLS] and [SEP]
-        "The words of ids, with blanks between."
+        "The words of ids, with spaces between."
         ids = checked_ids(ids, len(self))
         return ' '.join(self.words(i for i in ids if i not in (PAD, CLS_ID, SEP_ID)))
 
