@@ -60,7 +60,7 @@ def clean_pairs(
     max_length: int | None = None,  # of the longer side, characters; None: any
     max_ratio: float | None = None,  # longer side to shorter, >= 1; None: any
     deduplicate: bool = True,  # keep only the first of equal pairs
-) -> tuple[Iterator, dict]:  # kept pairs; report, filled meanwhile
+) -> tuple[Iterator, dict]:  # kept pairs; report, filled along the way
     """Clean pairs, and drop unwanted ones. At the end, `read` in the report is the sum of
     `kept` and all `dropped`."""
     check_flags(deduplicate=deduplicate)

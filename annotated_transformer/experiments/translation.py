@@ -84,12 +84,12 @@ class TranslationConfig(Config):
     model: str = 'tiny'  # preset of `TransformerConfig`
     norm: NormOrder = 'post'  # see `NORM_ORDERS`
     dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
-    bpe_dropout: float = 0.0  # probability that a merge is passed over in training
+    bpe_dropout: float = 0.0  # probability that a merge is skipped in training
     tie_weights: bool = True  # one matrix for embeddings and output
 
     # the training
     max_tokens: int = 2048  # of a batch: pairs times the longest side
-    epochs: int = 20  # at the most
+    epochs: int = 20  # maximum number of them
     patience: int = 0  # stop after this many epochs without a lower loss; 0: never
     lr: float = 3e-3  # peak learning rate
     warmup_steps: int = 200  # steps up to the peak
@@ -530,7 +530,7 @@ from itertools import count
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(
-    pairs: Sequence | SampledPairs,  # of ids; `SampledPairs` cuts words anew each epoch
+    pairs: Sequence | SampledPairs,  # of ids; `SampledPairs` cuts words differently each epoch
     max_tokens: int,  # see `batch_by_tokens`
     seed: int = 0,  # of the order
 ) -> Iterator[Batch]:  # endless

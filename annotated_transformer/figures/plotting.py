@@ -197,7 +197,7 @@ def histograms(
 # %% ../../nbs/91_figures.plotting.ipynb #bars
 def bars(
     groups: dict,  # member -> its values, one for each label
-    labels,  # what stands under each group of bars
+    labels,  # labels under the groups of bars
     *,
     ylabel: str = '',  # what goes up
     title: str = '',  # over the picture

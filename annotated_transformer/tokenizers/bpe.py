@@ -439,13 +439,13 @@ def end_words_with_blank(
 def drop_merges(
     piece: str,  # bytes as letters, without a space inside
     ranks: dict,  # pair of tokens -> its place among the merges
-    dropout: float,  # probability that a pair is passed over, each time
+    dropout: float,  # probability that a pair is skipped, each time
     rng,  # `random.Random`
 ) -> list:  # of tokens
     "Encode with merges left out at random. Source: Provilkov et al. 2020, algorithm 1."
     tokens = list(piece)
     while True:
-        # neighbours that could be joined, and are not passed over this time
+        # neighbours that could be joined, and aren't skipped this time
         candidates = []
         for i, pair in enumerate(zip(tokens, tokens[1:])):
             if pair in ranks and rng.random() >= dropout:
@@ -466,9 +466,9 @@ class SampledPairs:
 
     def __init__(
         self,
-        tokenizer: BPETokenizer,  # whose merges are passed over at times
+        tokenizer: BPETokenizer,  # whose merges are sometimes skipped
         pairs: Iterable,  # of (source text, target text)
-        dropout: float = 0.1,  # probability that a merge is passed over
+        dropout: float = 0.1,  # probability that a merge is skipped
         seed: int = 0,  # of the cuts: the same seed, the same cuts in the same order
         max_len: int = 2**31,  # tokens; a longer side is cut as usual
     ):

@@ -184,7 +184,7 @@ def flush(
 def write_folder(
     folder: str | os.PathLike[str],  # that is to be written, or replaced as a whole
     overwrite: bool = False,  # whatever it holds
-) -> Iterator[Path]:  # the folder to write into meanwhile
+) -> Iterator[Path]:  # the folder to write into for now
     """What is written in the block takes the place of `folder`, if the block succeeds.
     Raises `ValueError` if the folder cannot be replaced, `OSError` if the disk is full."""
     folder = check_replaceable(folder, overwrite)

@@ -17,7 +17,7 @@ __all__ = ['ProgressBar', 'TensorBoardCurves']
 
 # %% ../../nbs/99_utils.progress.ipynb #progress-bar
 class ProgressBar:
-    "A bar by tqdm: text in a terminal, a widget in a notebook. Messages stand above it."
+    "A bar by tqdm: text in a terminal, a widget in a notebook. Messages appear above it."
 
     def __init__(
         self,
