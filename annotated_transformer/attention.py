@@ -78,7 +78,7 @@ def reference_attention(
     value: Tensor,  # *batch K Dv
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
     *,
-    dropout: float = 0.0,  # probability of dropping a weight, now
+    dropout: float = 0.0,  # probability of dropping a weight in this call
     is_causal: bool = False,  # query i may attend to keys 0 ... i
 ) -> Tensor:  # *batch Q Dv
     """Scaled dot-product attention by the formula. Source: equation 1. Differs: masked
@@ -141,7 +141,7 @@ class LocationScores(nn.Module):
     def __init__(
         self,
         d_query: int,  # width of a query
-        max_len: int,  # keys at the most
+        max_len: int,  # maximum number of keys
     ):
         super().__init__()
         self.max_len = max_len
@@ -180,7 +180,7 @@ def fused_attention(
     value: Tensor,  # *batch K Dv
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
     *,
-    dropout: float = 0.0,  # probability of dropping a weight, now
+    dropout: float = 0.0,  # probability of dropping a weight in this call
     is_causal: bool = False,  # instead of a mask: query i may attend to keys 0 ... i
 ) -> Tensor:  # *batch Q Dv
     "Scaled dot-product attention by PyTorch's fused kernels. Source: equation 1."
@@ -196,7 +196,7 @@ def fused_attention(
 
 
 class AttentionFunction(Protocol):
-    "How an implementation of attention is called."
+    "The signature that every implementation of attention has."
 
     def __call__(
         self,
@@ -205,7 +205,7 @@ class AttentionFunction(Protocol):
         value: Tensor,  # *batch K Dv
         mask: Tensor | None = None,  # bool, broadcastable to *batch Q K
         *,
-        dropout: float = 0.0,  # probability of dropping a weight, now
+        dropout: float = 0.0,  # probability of dropping a weight in this call
         is_causal: bool = False,  # query i may attend to keys 0 ... i
     ) -> Tensor: ...  # *batch Q Dv
 
@@ -248,7 +248,9 @@ def check_attention_inputs(
         )
     if mask is not None:
         if is_causal:
-            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+            raise argument_error(
+                'mask', tuple(mask.shape), 'no mask together with is_causal'
+            )
         check_mask(mask, (*batch, n_queries, n_keys))
 
 
@@ -267,7 +269,7 @@ def check_mask(
         raise argument_error(
             'mask',
             tuple(mask.shape),
-            f'two axes or more that broadcast to {scores_shape}',
+            f'at least two axes that broadcast to {scores_shape}',
         )
 
 # %% ../nbs/65_attention_in_depth.ipynb #scaled-dot-product-attention

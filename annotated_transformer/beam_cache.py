@@ -58,13 +58,13 @@ class BeamCache(DecoderCache):
         self,
         n_new: int,  # tokens, or one for each hypothesis after `reorder`
     ) -> tuple[Tensor, Tensor | None]:  # their positions n, and a mask or None
-        "Go some tokens further, or one further with each hypothesis."
+        "Advance by some tokens, or by one token per hypothesis."
         if self.tree_mask is None:
             return super().advance(n_new)
 
         if n_new != self.n_expected:
             raise argument_error(
-                'ids', n_new, f'{self.n_expected} hypotheses, as told to `reorder`'
+                'ids', n_new, f'{self.n_expected} hypotheses, as given to `reorder`'
             )
         self.n_expected = 0
 
@@ -84,7 +84,7 @@ class BeamCache(DecoderCache):
 def empty_cache(
     layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
     batch: int,  # B
-    capacity: int,  # tokens at the most, those of all hypotheses together
+    capacity: int,  # maximum number of tokens, over all hypotheses
     *,
     beam_size: int = 1,  # hypotheses of each row
     **options,  # see `DecoderCache.empty`

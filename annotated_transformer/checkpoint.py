@@ -100,7 +100,7 @@ def write_model(
         save_file(distinct_weights(model), folder / WEIGHTS, {'format': 'pt'})
     except SafetensorError as error:
         raise OSError(str(error)) from error  # a full disk
-    # safetensors hides the file from the group; whoever may read the folder may read it
+    # safetensors makes the file private; whoever may read the folder should read it, too
     (folder / WEIGHTS).chmod(folder.stat().st_mode & 0o666)
 
     if tokenizer is not None:
@@ -112,7 +112,7 @@ def save_model(
     folder: str | os.PathLike[str],  # made if missing, replaced if this library wrote it
     tokenizer=None,  # saved beside it by its own `save(folder)`
     *,
-    overwrite: bool = False,  # also a folder with other files in it
+    overwrite: bool = False,  # replace even a folder with other files in it
 ) -> Path:  # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
     plain = unwrap_compiled(model)
@@ -129,7 +129,7 @@ def save_model(
 # %% ../nbs/27_training_in_depth.ipynb #load-model
 def read_config(
     text: str,  # content of `config.json`
-    model_class: type,  # which is expected
+    model_class: type,  # the class that is expected
 ) -> Config:  # an instance of its `config_class`
     "The configuration of a saved model. Raises `ValueError` for one of another kind."
     if not hasattr(model_class, 'config_class'):
@@ -186,11 +186,11 @@ class EmptyInit(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
 
-        # what weights begin with
+        # how layers make their weights
         if function in (torch.empty, torch.randn):
             return torch.empty(*args, **{**kwargs, 'device': 'meta'})
 
-        # what fills them; on `meta`, a product would import a compiler for a second
+        # how layers fill them; on `meta`, a product would import a compiler for a second
         if getattr(function, '__module__', None) == 'torch.nn.init':
             return kwargs['tensor'] if 'tensor' in kwargs else args[0]
         if function in (Tensor.normal_, Tensor.uniform_, Tensor.mul) and args[0].is_meta:
@@ -203,10 +203,10 @@ def build_empty(
     config: Config,  # of the model
     model_class: type[Model],  # to be built
     *,
-    n_tensors: int,  # that are going to fill it
+    n_tensors: int,  # the number that will fill it
 ) -> Model:  # whose weights have no numbers yet
     "A model to be filled. Raises `ValueError` for sizes that no tensor can have."
-    # before a million layers are laid out: each has at least one tensor
+    # refuse a million layers before building them: each has at least one tensor
     n_layers = getattr(config, 'n_layers', 0)
     if n_layers > n_tensors:
         raise argument_error(
@@ -259,7 +259,7 @@ def load_model(
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    def read(folder: Path) -> Model:  # no more than has to be of one version
+    def read(folder: Path) -> Model:  # the files that must be of one version
         text = (folder / CONFIG).read_text(encoding='utf-8')
         config = read_config(text, model_class)
         return build_from(config, model_class, load_file(folder / WEIGHTS), device)
@@ -273,11 +273,11 @@ def load_model(
 # %% ../nbs/27_training_in_depth.ipynb #checkpoints-class
 @dataclass
 class Checkpoints:
-    "Saves a training in a folder every few minutes, and resumes from the newest save."
+    "Saves a run in a folder every few minutes, and resumes from the newest checkpoint."
 
     folder: Path  # one subfolder per checkpoint
-    every_minutes: float = 5.0  # between two of them
-    every_steps: int = 0  # between two of them; 0: by time alone
+    every_minutes: float = 5.0  # between two checkpoints
+    every_steps: int = 0  # between two checkpoints; 0: by time alone
     keep: int = 2  # the newest ones
     keep_evaluated: int = 0  # of the last evaluations, whose weights stay beside the best
     tensorboard: bool = False  # also write the history for TensorBoard, as it grows
@@ -294,7 +294,7 @@ class Checkpoints:
             self.curves = TensorBoardCurves(self.folder / 'tensorboard')
 
     def part(self, name: str) -> Checkpoints:
-        "The checkpoints of a training inside a larger run."
+        "The checkpoints of one stage of a larger run."
         return replace(self, folder=self.folder / name)
 
     def path(self, step: int) -> Path:
@@ -328,7 +328,7 @@ class Checkpoints:
         state,  # a `TrainingState`
         values: dict,  # its `state_dict`
     ):
-        "Write a checkpoint, then remove the oldest ones. A full disk is survived."
+        "Write a checkpoint, then remove the oldest ones. A full disk doesn't end the run."
         step = state.history.steps
         try:
             with write_folder(self.path(step)) as new:
@@ -336,11 +336,15 @@ class Checkpoints:
                 torch.save(values, new / 'training.pt')
                 state.history.save(new / 'history.csv')
         except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError
-            kept = f'step {self.steps()[0]} is kept' if self.steps() else 'and none before'
+            kept = (
+                f'step {self.steps()[0]} is kept'
+                if self.steps()
+                else 'and there is none before'
+            )
             warnings.warn(f'no checkpoint of step {step}, {kept}: {error}')
             return
 
-        # a damaged one that this run passed over has a larger number, and does not count
+        # a damaged one that this run skipped has a larger number, and doesn't count
         ours = [number for number in self.steps() if number <= step]
         for number in ours[self.keep :]:
             shutil.rmtree(self.path(number))
@@ -353,18 +357,18 @@ class Checkpoints:
             try:
                 weights, values = read_folder(self.path(step), read_checkpoint)
             except (OSError, ValueError, RuntimeError) as error:
-                warnings.warn(f'{self.path(step)} is passed over: {error}')
+                warnings.warn(f'{self.path(step)} is skipped: {error}')
             else:
                 return step, weights, values
         return 0, {}, {}
 
     def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
-        """Resume from the newest checkpoint that can be read. Raises `ValueError` if it is of
+        """Resume from the newest checkpoint that can be read. Raises `ValueError` if it belongs to
         another run, or if processes differ."""
         run_on_rank_zero(self.remove_unfinished)
         step, weights, values = self.read_newest()
         steps = gather_values(step)
-        if len(set(steps)) > 1:  # each would train on from another one
+        if len(set(steps)) > 1:  # each would continue from a different one
             raise argument_error(
                 'folder',
                 f'{self.folder}, where the processes can read the steps {steps}',
@@ -386,7 +390,7 @@ class Checkpoints:
             shutil.rmtree(path, ignore_errors=True)
 
     def evaluated(self) -> dict[int, Path]:  # step -> folder of a model, the oldest first
-        "The weights that were kept of evaluations."
+        "The weights that were kept after evaluations."
         paths = sorted((self.folder / 'evaluated').glob('step-*'))
         return {int(path.name.removeprefix('step-')): path for path in paths}
 
@@ -404,7 +408,7 @@ class Checkpoints:
             with write_folder(path) as new:
                 write_model(state.model, new)
         except OSError as error:
-            warnings.warn(f'{path} is not written: {error}')
+            warnings.warn(f'{path} was not written: {error}')
 
         best = min(losses, key=lambda step: nan_to_inf(losses[step]))
         wanted = {best, *sorted(losses)[-self.keep_evaluated :]}
@@ -413,7 +417,7 @@ class Checkpoints:
                 shutil.rmtree(path)
 
     def save_failure(self, error):  # a `NotFinite`
-        "Keep the batches of the step whose loss was not finite, to be studied."
+        "Keep the batches of the step whose loss was not finite, for you to look at."
         path = self.folder / f'not-finite-{error.step:08}.pt'
         values = dict(
             step=error.step,
@@ -433,12 +437,12 @@ class Checkpoints:
             error.args = (f'{error} (its batches are in {path})',)
 
     def log_row(self, row: dict):  # the newest of the history
-        "Show it in TensorBoard, if that is wanted."
+        "Show it in TensorBoard, if asked to."
         if self.curves and process_rank() == 0:
             self.curves.add(row)
 
     def close(self):
-        "End the curves of this training; another one may follow."
+        "End the curves of this run; another one may follow."
         if self.curves:
             self.curves.close()
 
@@ -446,7 +450,7 @@ class Checkpoints:
 def read_checkpoint(
     folder: Path,  # of one checkpoint
 ) -> tuple[dict, dict]:  # weights, and the state of the training
-    "Read without running anything. Raises `OSError`, `ValueError` or `RuntimeError`."
+    "Read without running any code from it. Raises `OSError`, `ValueError` or `RuntimeError`."
     from safetensors.torch import load_file
 
     weights = load_file(folder / WEIGHTS)

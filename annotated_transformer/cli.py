@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Optional, get_type_hints
 
-# Threads that wait should sleep, not spin. It has to be said before torch is loaded.
+# Threads that wait should sleep, not spin. That has to be set before torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 try:
@@ -77,7 +77,7 @@ def program():
 
 
 class Stopped(KeyboardInterrupt):
-    "SIGTERM or SIGHUP came while nothing was being trained."
+    "SIGTERM or SIGHUP arrived while nothing was being trained."
 
     def __init__(
         self,
@@ -88,8 +88,11 @@ class Stopped(KeyboardInterrupt):
 
 
 def main():
-    "What `annotated-transformer` runs, and `python -m annotated_transformer`."
-    for stream in (sys.stdout, sys.stderr):  # escape what the terminal has no signs for
+    "The entry point of `annotated-transformer` and `python -m annotated_transformer`."
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # escape characters that the terminal can't show
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')
 
@@ -141,9 +144,9 @@ def option_name(
 
 def option_error(
     error: Exception,  # from the library
-    kept: Sequence[str] = (),  # lines that say what is left of a run
+    kept: Sequence[str] = (),  # lines that say what is left of the run
 ) -> Exception:  # to be raised: a `BadParameter`, with exit status 2
-    "The error as the command says it: with the option in place of the argument's name."
+    "The error in the command's words: the option instead of the argument's name."
     if isinstance(error, BrokenPipeError):
         return error  # `| head` has read enough
 
@@ -155,12 +158,12 @@ def option_error(
 # %% ../nbs/93_cli.ipynb #prepare
 def say_how_to_go_on(
     folder: Path,  # of the result
-    what: str,  # has happened
+    what: str,  # what has happened
     status: int,  # of the program, when it ends
     *,
-    silent: bool = False,  # another process says it
+    silent: bool = False,  # another process reports it
 ):
-    "Tell on stderr what is kept of a run that did not end well, and end the program."
+    "Report on stderr what is kept of a failed run, and exit."
     if not silent:
         typer.echo('\n'.join([what, *describe_kept(folder)]), err=True)
     raise typer.Exit(status)
@@ -172,8 +175,8 @@ def explain_failures(
     *,
     shard: bool = False,  # divide the weights among the processes
 ) -> Iterator[None]:
-    "Join the processes of a run, and say in words what kept it from its end."
-    silent = False  # of several processes, the first one speaks
+    "Join the processes of a run, and explain in words why it stopped early."
+    silent = False  # of several processes, only the first one reports
     try:
         with joined_processes():
             silent = process_rank() > 0
@@ -185,7 +188,7 @@ def explain_failures(
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, silent=silent)
     except KeyboardInterrupt:
         say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, silent=silent)
-    except ConnectionError as error:  # another process is lost: all that are left say it
+    except ConnectionError as error:  # another process is lost: all that are left report it
         say_how_to_go_on(folder, f'failed: {error}', 1)
     except (OSError, NotFinite, MemoryError) as error:
         say_how_to_go_on(folder, f'failed: {error}', 1, silent=silent)
@@ -194,7 +197,7 @@ def explain_failures(
 Device = Annotated[
     str,
     typer.Option(
-        help='Where: auto, cpu, cuda or mps; auto takes the fastest that is there.'
+        help='Device: auto, cpu, cuda or mps; auto takes the fastest one available.'
     ),
 ]
 
@@ -209,22 +212,20 @@ def run_experiment(
         bool,
         typer.Option(
             '--resume',
-            help='Go on with a run of these options that was cut off; without one, begin.',
+            help='Continue an interrupted run of these options; start one if there is none.',
         ),
     ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
             '--overwrite',
-            help='Also where the folder holds other files (they are kept) '
+            help='Write even if the folder holds other files (they are kept) '
             'or an unfinished run.',
         ),
     ] = False,
     minutes: Annotated[
         float,
-        typer.Option(
-            '--checkpoint-minutes', help='Minutes between two checkpoints of the training.'
-        ),
+        typer.Option('--checkpoint-minutes', help='Minutes between two checkpoints.'),
     ] = 5.0,
     shard: Annotated[
         bool,
@@ -236,7 +237,7 @@ def run_experiment(
         bool,
         typer.Option(
             '--tensorboard',
-            help='Write the curves of the training for TensorBoard while it runs.',
+            help='Write curves for TensorBoard while it trains.',
         ),
     ] = False,
 ):
@@ -259,7 +260,7 @@ def run_experiment(
             every_minutes=minutes,
             tensorboard=tensorboard,
             device=device,
-            progress=None,  # in a file no bar, but what was measured
+            progress=None,  # in a file no bar, only the measurements
             shard=shard,
         )
         reports = process_rank() == 0
@@ -358,7 +359,7 @@ def add_training_command(
     app.command(name)(command)
 
 # %% ../nbs/93_cli.ipynb #copy-task-2
-SEED = Setting('seed', 'Of weights, data and dropout; a whole number.', default=0)
+SEED = Setting('seed', 'Random seed of weights, data and dropout.', default=0)
 
 add_training_command(
     'copy-task',
@@ -382,7 +383,9 @@ add_training_command(
 
 # %% ../nbs/93_cli.ipynb #train-gpt
 STEPS = Setting('steps', 'Updates [default: the preset\'s].')
-HELDOUT = Setting('n_heldout', 'Held-out answers at the end [default: the preset\'s].')
+HELDOUT = Setting(
+    'n_heldout', 'Held-out examples to answer at the end [default: the preset\'s].'
+)
 
 add_training_command(
     'gpt',
@@ -395,7 +398,7 @@ add_training_command(
         ),
         Setting(
             'preset',
-            'tiny (two CPU cores, some minutes) or small (GPT-2\'s, for a GPU).',
+            'tiny (minutes on two CPU cores) or small (GPT-2\'s size, for a GPU).',
             default='tiny',
         ),
         SEED,
@@ -411,14 +414,14 @@ add_training_command(
     [
         Setting(
             'preset',
-            'tiny (two CPU cores, some minutes) or base (BERT\'s, for a GPU).',
+            'tiny (minutes on two CPU cores) or base (BERT\'s size, for a GPU).',
             default='tiny',
         ),
         SEED,
         STEPS,
         HELDOUT,
     ],
-    help='Pre-train on masked words, then tell which topic a sentence comes from.',
+    help='Pre-train on masked words, then classify sentences by topic.',
 )
 
 # %% ../nbs/93_cli.ipynb #train-vit
@@ -430,21 +433,21 @@ add_training_command(
         Setting('preset', 'tiny (digits) or base (with --data).', default='tiny'),
         SEED,
         STEPS,
-        Setting('held_out', 'Share of each class that is held out [default: 0.2].'),
+        Setting('held_out', 'Fraction of each class to hold out [default: 0.2].'),
     ],
-    help='Train a classifier of images; count right answers on held-out ones.',
+    help='Train an image classifier; count right answers on held-out pictures.',
 )
 
 add_training_command(
     'captioning',
     CAPTIONING,
     [
-        Setting('preset', 'tiny (some minutes) or base (a GPU).', default='tiny'),
+        Setting('preset', 'tiny (a few minutes) or base (a GPU).', default='tiny'),
         SEED,
         STEPS,
         HELDOUT,
     ],
-    help='Train a model that writes the digits of a picture in words; count exact answers.',
+    help='Train a model that writes the digits of a picture in words; count exact matches.',
 )
 
 # %% ../nbs/93_cli.ipynb #symbols
@@ -452,7 +455,7 @@ def parse_ids(
     text: str,  # numbers, separated by spaces
     vocab_size: int,  # of the model
 ) -> list:  # of ids
-    "The ids that somebody typed. Raises `ValueError` for what is no symbol of the model."
+    "The ids that were typed. Raises `ValueError` for a symbol the model doesn't have."
     expected = f'symbols from {FIRST_SYMBOL} to {vocab_size - 1}, separated by spaces'
     words = text.split()
     if not words:
@@ -460,7 +463,9 @@ def parse_ids(
 
     ids = []
     for word in words:
-        is_number = word.isdecimal() and len(word) < 20  # Python reads no 5,000 digits
+        is_number = (
+            word.isdecimal() and len(word) < 20
+        )  # Python refuses to read 5,000 digits
         if not is_number or not FIRST_SYMBOL <= int(word) < vocab_size:
             raise argument_error('symbol', word, expected)
         ids.append(int(word))
@@ -468,10 +473,10 @@ def parse_ids(
 
 
 def check_page(
-    path: Path,  # of a page that is to be written
+    path: Path,  # of the page to write
     model: Path,  # folder of the model
 ):
-    "Raise `ValueError` unless it may be written: no other file, nothing among the model's."
+    "Raise `ValueError` unless it is a page of HTML outside the model's folder."
     if path.suffix.lower() not in ('.html', '.htm'):
         raise argument_error('--attention', str(path), 'a file ending in .html')
     if path.resolve().parent == Path(model).resolve():
@@ -494,7 +499,7 @@ def answer_lines(
         answers.lists(), answers.log_probs.tolist(), answers.ids.tolist()
     ):
         if log_prob == -float('inf'):
-            continue  # there are not so many
+            continue  # fewer were found
 
         shown = ' '.join(map(str, ids)) or '(empty)'
         end = '' if EOS in row else '   (cut off)'
@@ -518,22 +523,29 @@ def check_decodes(
 @app.command('decode')
 def decode(
     sequence: Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
-    model: Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
-    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 1,
-    n_best: Annotated[int, typer.Option(help='Answers, at most as many as the beam.')] = 1,
+    model: Annotated[Path, typer.Option(help='Folder of a model trained by copy-task.')],
+    beam: Annotated[
+        int, typer.Option(help='Beam size: hypotheses kept alive; 1 is greedy.')
+    ] = 1,
+    n_best: Annotated[
+        int, typer.Option(help='Number of answers, at most the beam size.')
+    ] = 1,
     length_penalty: Annotated[
         float,
-        typer.Option(help='Alpha: how much longer answers are favoured; 0 is not at all.'),
+        typer.Option(
+            help='Length penalty alpha: how strongly to favour longer answers; 0 is off.'
+        ),
     ] = 0.6,
     max_len: Annotated[
         Optional[int],
-        typer.Option(help='Tokens of an answer [default: those of the source + 50].'),
+        typer.Option(help='Maximum tokens in an answer [default: source tokens + 50].'),
     ] = None,
     attention: Annotated[
-        Optional[Path], typer.Option(help='Write where each head looks to this HTML page.')
+        Optional[Path],
+        typer.Option(help='Write an HTML page that shows where each head looks.'),
     ] = None,
 ):
-    "Ask a trained model; print what it answers, with log-probabilities."
+    "Query a trained model; print its answers with their log-probabilities."
     try:
         if attention is not None:
             check_page(attention, model)
@@ -565,7 +577,9 @@ def decode(
         raise option_error(error) from error
 
 # %% ../nbs/93_cli.ipynb #train-translation
-FILES = 'Files of pairs, as for --corpus; both or none [default: parts of the corpus].'
+FILES = (
+    'Files of pairs, as for --corpus; give both or neither [default: parts of the corpus].'
+)
 
 add_training_command(
     'train-translation',
@@ -580,18 +594,18 @@ add_training_command(
             'Sizes and rates: numbers (minutes) or multi30k (hours on a CPU) '
             '[default: the corpus\'s own, else numbers].',
         ),
-        Setting('source', 'Language that is read.', default='en'),
-        Setting('target', 'Language that is written.', default='de'),
+        Setting('source', 'Source language.', default='en'),
+        Setting('target', 'Target language.', default='de'),
         Setting('data_dir', 'Folder of the corpus.', type=Path),
         Setting('validation', FILES),
         Setting('test', FILES),
-        Setting('max_length', 'Longest, in characters.'),
-        Setting('lowercase', 'All in lower case.'),
+        Setting('max_length', 'Drop pairs with more characters on a side.'),
+        Setting('lowercase', 'Put all text in lower case.'),
         SEED,
-        Setting('epochs', 'Epochs at the most.'),
+        Setting('epochs', 'Maximum number of epochs.'),
         Setting(
             'patience',
-            'Epochs without a lower loss that end the run [default: none do].',
+            'Stop after this many epochs without a lower loss [default: never].',
         ),
     ],
     help='Train a translator on pairs of sentences; score translations of held-out ones.',
@@ -600,17 +614,26 @@ add_training_command(
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
 def translate(
-    model: Annotated[Path, typer.Option(help='Folder of train-translation or of Marian.')],
-    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 5,
+    model: Annotated[
+        Path,
+        typer.Option(
+            help='Folder of a model trained by train-translation, or of a Marian model.'
+        ),
+    ],
+    beam: Annotated[
+        int, typer.Option(help='Beam size: hypotheses kept alive; 1 is greedy.')
+    ] = 5,
     n_best: Annotated[
         Optional[int],
         typer.Option(help='Translations of each line, one below the other [default: one].'),
     ] = None,
-    length_penalty: Annotated[float, typer.Option(help='Alpha; 0 is none.')] = 0.6,
+    length_penalty: Annotated[
+        float, typer.Option(help='Length penalty alpha; 0 is off.')
+    ] = 0.6,
     attention: Annotated[
         Optional[Path],
         typer.Option(
-            help='Write where each head looks in the first sentence to this HTML page.'
+            help='Write an HTML page that shows where each head looks in the first sentence.'
         ),
     ] = None,
     device: Device = 'auto',

@@ -40,7 +40,7 @@ def argument_error(
 
 # %% ../nbs/90_config.ipynb #check-sizes
 def is_whole_number(value) -> bool:
-    "Whether a value is a whole number; True and False are none."
+    "Whether a value is a whole number; True and False don't count."
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -66,7 +66,7 @@ def check_probabilities(
 def check_seed(
     seed: int,  # in [0, 2**63)
 ):
-    "Refuse what cannot seed a generator of random numbers."
+    "Refuse anything that can't seed a random number generator."
     if not is_whole_number(seed) or not 0 <= seed < 2**63:
         raise argument_error('seed', seed, 'a whole number from 0 to 2**63 - 1')
 
@@ -83,7 +83,7 @@ def check_numbers(
     is_right: Callable[[float], bool],  # a finite number -> whether it will do
     **numbers: float,  # name=value pairs
 ):
-    "Refuse what is no finite number, and any number that is not right."
+    "Refuse anything but a finite number that `is_right` accepts."
     for name, given in numbers.items():
         if not is_number(given) or not is_right(given):
             raise argument_error(name, given, expected)
@@ -138,7 +138,7 @@ class SpecialTokens:
     """Ids of the padding, beginning-of-sequence and end-of-sequence tokens; None where
     there is none."""
 
-    pad_id: int | None = 0  # fills up short rows; never read by a word, scored or generated
+    pad_id: int | None = 0  # pads short rows; never attended to, scored or generated
     bos_id: int | None = 1  # begins every target; never generated
     eos_id: int | None = 2  # ends a sequence
 
@@ -147,7 +147,7 @@ class SpecialTokens:
         cls,
         model: object,  # a module, or anything else that may have a `config` with these ids
     ) -> Self:
-        "Those of the model's configuration; the defaults where it has no such field."
+        "The ids in the model's configuration; the defaults where it has no such field."
         config = getattr(model, 'config', None)
         return cls(
             pad_id=getattr(config, 'pad_id', cls.pad_id),
@@ -157,9 +157,9 @@ class SpecialTokens:
 
     def first_token(
         self,
-        bos_id: int | None = None,  # another one than these tokens name
+        bos_id: int | None = None,  # an id to use instead
     ) -> int:
-        "The id that begins every target. Raises `ValueError` where it is padding, or none."
+        "The id that begins every target. Raises `ValueError` if it is padding or missing."
         bos_id = self.bos_id if bos_id is None else bos_id
         if bos_id is None or bos_id == self.pad_id:
             raise argument_error(
@@ -172,7 +172,7 @@ def check_ids(
     vocab_size: int,  # V
     **ids: int,  # name=value pairs, each a whole number in [0, V)
 ):
-    "Refuse any id that is no row of the embedding."
+    "Refuse any id without a row in the embedding."
     for name, given in ids.items():
         if not is_whole_number(given) or not 0 <= given < vocab_size:
             raise argument_error(name, given, f'an id from 0 to {vocab_size - 1}')
@@ -181,7 +181,7 @@ def check_ids(
 def printable(
     text: str,  # from outside: the name of a file or a class
 ) -> str:  # without line breaks and control codes
-    "The text with all characters escaped that are not made to be seen."
+    "The text with all invisible characters escaped."
     return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 # %% ../nbs/90_config.ipynb #unwrap_compiled
@@ -194,7 +194,7 @@ def unwrap_compiled(
 # %% ../nbs/90_config.ipynb #config
 @dataclass(frozen=True)
 class Config:
-    """What every configuration can do. Subclasses are frozen dataclasses, and may list
+    """The base of every configuration. Subclasses are frozen dataclasses, and may list
     `presets`."""
 
     # name -> differences from the defaults; `ClassVar`, so that it is not a field
@@ -223,5 +223,5 @@ class Config:
         return cls.from_dict({**cls.presets[name], **changes})
 
     def replace(self, **changes: Any) -> Self:  # option=value
-        "The same configuration with some options changed, checked anew."
+        "The same configuration with some options changed, and checked again."
         return self.from_dict({**self.to_dict(), **changes})

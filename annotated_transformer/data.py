@@ -26,15 +26,15 @@ __all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Pair', 'pad_sequences', 'Batch'
 
 # %% ../nbs/10_data.ipynb #special-tokens-code
 PAD, BOS, EOS = 0, 1, 2
-FIRST_SYMBOL = 3  # ids from here on mean something
+FIRST_SYMBOL = 3  # ids from here on are words
 Pair = tuple[Sequence[int], Sequence[int]]  # ids of a source and of its target
 
 # %% ../nbs/10_data.ipynb #pad
 def pad_sequences(
     sequences: Sequence[Sequence],  # lists of ids, of any lengths
-    pad_id: int | None = PAD,  # fills up short rows; None: there is no such id
+    pad_id: int | None = PAD,  # pads short rows; None: there is no such id
 ) -> Tensor:  # B L, L the longest length
-    """Sequences as one rectangle, filled up on the right. Raises `ValueError` if lengths
+    """Sequences as one rectangle, padded on the right. Raises `ValueError` if lengths
     differ and `pad_id` is None, or if an id isn't an integer."""
     check_pad_id(pad_id, sequences)
     longest = max(map(len, sequences), default=0)
@@ -115,8 +115,8 @@ def pair_length(
 
 def batch_by_tokens(
     pairs: Sequence[Pair] | MappedPairs,  # (source ids, target ids)
-    max_tokens: int,  # batch size times longest length, at the most
-    seed: int = 0,  # of the shuffling; another for each epoch
+    max_tokens: int,  # maximum of batch size times longest length
+    seed: int = 0,  # of the shuffling; use another for each epoch
 ) -> Iterator[list]:  # of pairs
     "One epoch in batches of similar length. Source: section 5.1."
     rng = random.Random(seed)
@@ -164,7 +164,7 @@ def check_pairs(
     pairs: Sequence[Pair],  # (source ids, target ids)
     special: SpecialTokens = SpecialTokens(),  # three different ids
 ):
-    """Refuse no pairs, empty sources and ids that are special, negative or no ints:
+    """Refuse no pairs, empty sources and ids that are special, negative or not ints:
     `ValueError`."""
     reserved = {special.pad_id, special.bos_id, special.eos_id}
     if None in reserved or len(reserved) < 3:
@@ -184,7 +184,7 @@ def check_sequence(
     ids: Sequence[int],  # to be checked
     reserved: set,  # ids that may not be in it
 ):
-    "Refuse ids that are special, negative or no ints. Fast, because it runs for every batch."
+    "Refuse ids that are special, negative or not ints. Fast, because it runs for every batch."
     if not isinstance(ids, (list, tuple)):
         raise argument_error(name, type(ids).__name__, 'a list of ids')
 
@@ -200,9 +200,9 @@ def check_sequence(
 # %% ../nbs/28_loss_and_batches_in_depth.ipynb #check-pad-id
 def check_pad_id(
     pad_id: int | None,  # None: there is no such id
-    sequences: Sequence[Sequence],  # that may need filling up
+    sequences: Sequence[Sequence],  # that may need padding
 ):
-    "Raise `ValueError` where sequences differ in length and nothing can fill them up."
+    "Raise `ValueError` if sequences differ in length and there is no id to pad them with."
     if pad_id is None and len(set(map(len, sequences))) > 1:
         raise argument_error(
             'pad_id', pad_id, 'an id, because the sequences differ in length'
@@ -212,7 +212,7 @@ def check_pad_id(
 def id_tensor(
     rows: list[list],  # of one length
 ) -> Tensor:  # B L
-    "Lists of ids as a tensor. Raises `ValueError` for ids that are no whole numbers."
+    "Lists of ids as a tensor. Raises `ValueError` for ids that aren't whole numbers."
     try:
         found = torch.tensor(rows)
     except (OverflowError, TypeError, ValueError, RuntimeError):
@@ -228,7 +228,7 @@ def count_targets(
     targets: Tensor,  # *batch, ids or labels
     pad_id: int | None = PAD,  # does not count; None: all count
 ) -> int:  # targets
-    "Number of targets, padding left out."
+    "Number of targets, not counting padding."
     if pad_id is None:
         return targets.numel()
     return int((targets != pad_id).sum())
@@ -275,7 +275,7 @@ def sort_key(
 
         length = max(n_source, n_target) + 1
         difference = n_source - n_target
-        # up and down in turns, so that neighbours stay alike
+        # up and down by turns, so that neighbours stay alike
         return length, difference if length % 2 == 0 else -difference
 
     return key

@@ -76,7 +76,7 @@ def greedy_decode(
     *,
     special: SpecialTokens | None = None,  # None: those of the model's configuration
 ) -> Hypotheses:
-    "The most probable token, again and again. Source: section 3; the limit is from 6.1."
+    "The most probable token at every step. Source: section 3; the limit is from 6.1."
     return generate(model, src, argmax_token, max_len, special=special)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #decoding-more-imports
@@ -98,13 +98,13 @@ class GenerativeModel(Protocol):
     def prefill(
         self,
         src: Tensor,  # B S, source ids, or a prompt
-        max_len: int,  # tokens that will be decoded at the most
+        max_len: int,  # maximum number of tokens to decode
         /,
         *,
         beam_size: int = 1,  # hypotheses for each source
         bos_id: int | None = None,  # the first token; None: the configuration's
     ) -> tuple[Tensor, Any]:  # logits B V of the first token, and a cache
-        "Read all that is given."
+        "Read the source or the prompt."
         ...
 
     def decode_step(
@@ -184,7 +184,7 @@ class Prefixes:
 
     def reorder(
         self, beam_idx: Tensor
-    ):  # B W, back-pointers: whom each hypothesis continues
+    ):  # B W, back-pointers: which hypothesis each one continues
         self.ids = gather_beams(self.ids, beam_idx)
 
 
@@ -270,8 +270,8 @@ def check_eval_mode(
 
 def fill_id(
     special: SpecialTokens,
-) -> int:  # PAD, or what can stand for it
-    "The id that fills up finished rows."
+) -> int:  # PAD, or an id that can replace it
+    "The id that pads finished rows."
     if special.pad_id is not None:
         return special.pad_id
     if special.eos_id is not None:
@@ -286,11 +286,11 @@ def next_log_probs(
     position: int = 0,  # of the next token in the answer, for the error
     finished: Tensor | None = None,  # B or B W, rows that no longer matter
 ) -> Tensor:  # like the logits, nats; -inf for what may not be generated
-    """Log-probabilities of the next token. Raises `ValueError` for logits that are not
-    numbers."""
+    """Log-probabilities of the next token. Raises `ValueError` for logits that are NaN or
+    infinite."""
     log_probs = logits.float().log_softmax(-1)
 
-    # a logit that is no number spoils all of its row; in a finished row nobody minds
+    # one NaN spoils its whole row; in a finished row that doesn't matter
     is_bad = log_probs[..., 0].isnan()
     if is_bad.any():
         if finished is not None:
@@ -315,7 +315,7 @@ def group_by_length(
     lengths: list[int],  # of sources, tokens
     *,
     max_len: int | None,  # see `generate_ids`
-    batch_size: int,  # sources in a group, at the most
+    batch_size: int,  # maximum number of sources in a group
 ) -> Iterator[list[int]]:  # of indices, the shortest sources first
     "Sources of similar length; fewer in a group where an answer may have over 100 tokens."
     check_sizes(batch_size=batch_size)
@@ -340,7 +340,7 @@ def generate_ids(
     sources: list[list[int]],  # ids without special tokens
     max_len: int | None = None,  # tokens at most, with EOS; None: source + EOS + 50
     *,
-    batch_size: int = 500,  # sources decoded together, at the most
+    batch_size: int = 500,  # maximum number of sources decoded together
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, by `partial`
 ) -> list[list[int]]:  # one per source, without special tokens
     "What the model generates for each source. Raises `ValueError` for bad sources."
@@ -349,7 +349,7 @@ def generate_ids(
     if not len(sources):
         raise argument_error('sources', sources, 'at least one list of ids')
 
-    # look at all of them before any work is done
+    # check all of them before any work is done
     pairs = [(source, []) for source in sources]
     check_pairs(pairs, special)
 

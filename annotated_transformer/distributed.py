@@ -39,7 +39,7 @@ def n_processes() -> int:  # 1: this one trains alone
 
 
 def process_rank() -> int:  # from 0; the first one prints and writes
-    "Which of them this one is."
+    "The rank of this process."
     return dist.get_rank() if n_processes() > 1 else 0
 
 # %% ../nbs/73_distributed.ipynb #talking-code
@@ -56,7 +56,7 @@ def average_over_processes(
 def all_reduce_any(
     *flags: object,  # anything that is true or false
 ) -> list[bool]:  # is it true in any process?
-    "What one of them decides, all do. Nobody goes on before all are here."
+    "Whether each flag is true in any process. Waits for all of them."
     mine = [bool(flag) for flag in flags]
     if n_processes() == 1:
         return mine
@@ -70,7 +70,7 @@ rendezvous_ids = count()  # numbers the meetings, if a program trains several ti
 
 @contextmanager
 def joined_processes() -> Iterator[None]:
-    """Meet the processes that torchrun started with this one, while the block lasts.
+    """Join the processes that torchrun started with this one, for the length of the block.
     Raises `ConnectionError` if one of them is lost."""
     if 'LOCAL_RANK' not in os.environ:  # not started by torchrun
         yield
@@ -95,7 +95,7 @@ def joined_processes() -> Iterator[None]:
         if not isinstance(error, dist.DistError) and 'gloo' not in str(error):
             raise
         raise ConnectionError(
-            f'another process of this training is lost ({error}); torchrun names it below'
+            f'another process of this run is lost ({error}); torchrun names it below'
         ) from error
     finally:
         dist.destroy_process_group()
@@ -104,7 +104,7 @@ def joined_processes() -> Iterator[None]:
 def gather_values(
     value: Any,  # a plain one
 ) -> list[Any]:  # the value of each process, in the order of their ranks
-    "Everybody's value, for everybody."
+    "The values of all processes, in all of them."
     if n_processes() == 1:
         return [value]
     values = [None] * n_processes()
@@ -116,7 +116,7 @@ def run_on_rank_zero(
     act: Callable[..., object],
     *arguments: Any,  # of it
 ):
-    "The first process calls it, and the others wait until that is done."
+    "The first process calls it, and the others wait until it has finished."
     if process_rank() == 0:
         act(*arguments)
     all_reduce_any()
@@ -127,7 +127,7 @@ def wrap_distributed(
     *,
     shard: bool = False,  # divide weights, gradients, Adam's averages: FSDP
 ) -> nn.Module:  # what is to be trained in its place
-    """The model itself, alone; else one whose gradients are averaged over all processes.
+    """The model itself, or several processes' model, which averages their gradients.
     Raises `ValueError` to shard without torchrun."""
     if shard and 'LOCAL_RANK' not in os.environ:
         raise argument_error('shard', shard, 'processes started by torchrun')
@@ -169,7 +169,7 @@ def shard_model(
     device = next(model.parameters()).device
     mesh = dist.device_mesh.init_device_mesh(device.type, (n_processes(),))
 
-    # each layer is gathered, and let go, as one; the outermost lists of layers count
+    # each layer is gathered, and released, as one; the outermost lists of layers count
     inside = set()
     for module in runner.modules():  # from the outside inwards
         if isinstance(module, nn.ModuleList) and module not in inside:
@@ -218,7 +218,7 @@ def is_shard(
 def full_tensor(
     tensor: Tensor,  # all processes have to call it
 ) -> Tensor:  # the whole
-    "What can be looked at."
+    "The whole tensor, if it is divided."
     return tensor.full_tensor() if is_shard(tensor) else tensor
 
 
@@ -226,7 +226,7 @@ def shard_like(
     shard: Tensor,  # of which each process may have a part
     whole: Tensor,  # of its size
 ) -> Tensor:  # divided in the same way
-    "Everybody's part of a tensor, from the first process; all, if nothing is divided."
+    "Each process's part of the first one's tensor; all of it, if nothing is divided."
     if not is_shard(shard) or is_shard(whole):
         return whole
     from torch.distributed.tensor import distribute_tensor
@@ -247,7 +247,7 @@ def set_random_states(
     states: list[dict[str, Any]],  # from `random_states`, of a run before
     device: torch.device,  # where the model is
 ):
-    "Go on with one's own; with those of its seed, a process that was not there before."
+    "Restore this process's state; a process that is new keeps that of its seed."
     if process_rank() >= len(states):
         return
     mine = states[process_rank()]

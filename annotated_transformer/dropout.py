@@ -37,7 +37,7 @@ def dropout_mask(
 
 def apply_dropout(
     x: Tensor,  # any shape
-    p: float,  # probability of a zero, now
+    p: float,  # probability of a zero in this call
 ) -> Tensor:  # like x
     "Dropout of a tensor, as `F.dropout` in training; on a CPU its bits are drawn faster."
     if x.device.type != 'cpu' or torch.compiler.is_compiling():

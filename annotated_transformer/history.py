@@ -63,14 +63,14 @@ class History:
         return any(row['step'] == step and 'loss' not in row for row in self.rows)
 
     def has_stalled(self, patience: int) -> bool:  # evaluations; 0: never
-        "Whether so many evaluations at the end have brought no lower loss."
+        "Whether the last evaluations, `patience` of them, have brought no lower loss."
         losses = [nan_to_inf(loss) for loss in self.column('eval_loss')[1]]
         if patience == 0 or len(losses) <= patience:
             return False
         return min(losses[-patience:]) >= min(losses[:-patience])
 
     def save(self, path: str | os.PathLike[str]):  # a file ending in .csv
-        "Write all rows as comma-separated values; what a row has not stays empty."
+        "Write all rows as comma-separated values; missing values stay empty."
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         with open(path, 'w', newline='', encoding='utf-8') as file:
             writer = csv.DictWriter(file, names)

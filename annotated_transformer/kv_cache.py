@@ -25,7 +25,7 @@ class KVCache:
         self,
         batch: int,  # B
         n_heads: int,  # H, of keys and values
-        capacity: int,  # tokens at the most
+        capacity: int,  # maximum number of tokens
         d_k: int,  # width of a key
         d_v: int,  # width of a value
         *,
@@ -87,7 +87,7 @@ class DecoderCache:
         cls,
         layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
         batch: int,  # B
-        capacity: int,  # tokens at the most, those of all hypotheses together
+        capacity: int,  # maximum number of tokens, over all hypotheses
         *,
         memory: Tensor | None = None,  # B S D, what cross-attention reads
         memory_mask: Tensor | None = None,  # B 1 1 S, bool, True = may attend
@@ -128,7 +128,7 @@ class DecoderCache:
         self,
         n_new: int,  # tokens
     ) -> tuple[Tensor, Tensor | None]:  # their positions n, and a mask n K or None
-        "Go some tokens further."
+        "Advance by some tokens."
         first = self.layers[0]
         positions = self.position + torch.arange(n_new, device=first.key.device)
         self.position = self.position + n_new
@@ -160,7 +160,7 @@ def layer_caches(
 def cache_capacity(
     layers: Iterable[Any],  # `nn.ModuleList` of a stack, with `self_attention` in each
     batch: int,  # B
-    max_len: int,  # tokens that will be decoded at the most
+    max_len: int,  # maximum number of tokens to decode
     *,
     beam_size: int = 1,  # hypotheses of each row
     n_prompt: int = 1,  # tokens before those: BOS, or a prompt

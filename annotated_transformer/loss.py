@@ -55,7 +55,7 @@ def reference_cross_entropy(
     logits: Tensor,  # *batch V
     targets: Tensor,  # *batch, ids
     smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions are free; None: all count
+    pad_id: int | None = 0,  # such positions cost nothing; None: all count
 ) -> Tensor:  # scalar, nats, summed over positions
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)
@@ -131,7 +131,7 @@ def cross_entropy(
     logits: Tensor,  # *batch V
     targets: Tensor,  # *batch, ids
     smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions are free; None: all count
+    pad_id: int | None = 0,  # such positions cost nothing; None: all count
 ) -> Tensor:  # scalar, nats, summed over positions
     "`reference_cross_entropy` by PyTorch's kernel, without the table of targets."
     vocab_size = logits.shape[-1]
@@ -177,7 +177,7 @@ def padding_of(
 
     pad_id = special.pad_id
     if pad_id == special.eos_id:
-        pad_id = None  # ends are learnt
+        pad_id = None  # ends are learned
     if batch.pad_id != pad_id:
         raise argument_error(
             'pad_id of the batch', batch.pad_id, f'{pad_id}, that of the model'
@@ -215,7 +215,7 @@ def loss_and_logit_gradient(
     targets: Tensor,  # rows, ids
     loss_fn,  # (logits, targets) -> scalar, nats, summed
 ) -> tuple[Tensor, Tensor]:  # scalar, nats; rows *copies V
-    "Make logits, use them, and let them go."
+    "Make logits, use them, and free them."
     with torch.enable_grad():
         logits = F.linear(hidden, weight, bias).detach().requires_grad_()
         loss = loss_fn(logits, targets)
@@ -224,11 +224,11 @@ def loss_and_logit_gradient(
 
 
 class ChunkedLoss(torch.autograd.Function):
-    "A loss of logits, with gradients that are found on the way forward."
+    "A loss of logits, whose gradients are computed in the forward pass."
 
     @staticmethod
     def forward(
-        ctx,  # keeps the gradients for the way back
+        ctx,  # keeps the gradients for the backward pass
         hidden: Tensor,  # N *copies D
         weight: Tensor,  # V D
         bias: Tensor | None,  # V
@@ -268,7 +268,7 @@ class ChunkedLoss(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable  # the saved gradients are numbers, with no way back through them
+    @once_differentiable  # the saved gradients are numbers, and can't be differentiated again
     def backward(ctx, gradient):  # of the loss, a scalar
         "Scale the gradients of hidden, weight and bias; the other inputs have none."
         found = [
@@ -284,7 +284,7 @@ def chunked_cross_entropy(
     targets: Tensor,  # *batch, ids
     *,
     smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions are free; None: all count
+    pad_id: int | None = 0,  # such positions cost nothing; None: all count
     bias: Tensor | None = None,  # V, of the logits
     rows: int = 512,  # positions whose logits exist at once
 ) -> Tensor:  # scalar, nats, summed over positions
@@ -392,7 +392,7 @@ def r_drop_cross_entropy(
     logits: Tensor,  # *batch 2 V, of two passes, finite
     targets: Tensor,  # *batch, ids
     smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions are free; None: all count
+    pad_id: int | None = 0,  # such positions cost nothing; None: all count
     weight: float = 5.0,  # alpha, of their disagreement
 ) -> Tensor:  # scalar, nats, summed over positions
     """The mean cross-entropy of two passes, and how far they disagree. Source: Liang et al.

@@ -16,9 +16,9 @@ __all__ = ['padding_mask', 'causal_mask', 'target_mask', 'to_ignore_mask', 'to_a
 # %% ../nbs/03_masks.ipynb #padding-mask
 def padding_mask(
     ids: Tensor,  # B K, token ids
-    pad_id: int = 0,  # the id that fills up short sequences
+    pad_id: int = 0,  # the id that pads short sequences
 ) -> Tensor:  # B 1 1 K, bool
-    "True for keys that are no padding, the same for all heads and queries."
+    "True for keys that aren't padding, the same for all heads and queries."
     if ids.ndim != 2:
         raise argument_error('ids', tuple(ids.shape), 'two axes, batch and length')
     return (ids != pad_id)[:, None, None, :]
@@ -40,9 +40,9 @@ def causal_mask(
 # %% ../nbs/03_masks.ipynb #target-mask
 def target_mask(
     ids: Tensor,  # B T, ids that the decoder reads
-    pad_id: int = 0,  # the id that fills up short sequences
+    pad_id: int = 0,  # the id that pads short sequences
 ) -> Tensor:  # B 1 T T, bool
-    "Padding mask and causal mask: a decoder's self-attention, wherever padding stands."
+    "Padding mask and causal mask: a decoder's self-attention, wherever the padding is."
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], device=ids.device)
 
 # %% ../nbs/66_masks_in_depth.ipynb #to-blocking

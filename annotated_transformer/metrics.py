@@ -88,7 +88,7 @@ def exact_match_by_length(
     return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
 
 # %% ../nbs/26_decoding_in_depth.ipynb #score-translations
-BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no blanks between words
+BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no spaces between words
 
 
 def require_sacrebleu():  # the module
@@ -98,7 +98,7 @@ def require_sacrebleu():  # the module
 
 def moses_words(
     language: str,  # 'en', 'de', ...
-) -> Callable[[str], str]:  # text -> the same with blanks between words and signs
+) -> Callable[[str], str]:  # text -> the same with spaces between words and punctuation
     "Make a function that cuts a text as the scripts of the Moses system do."
     moses = import_extra('sacremoses', 'translations are scored with', 'translation')
     tokenizer = moses.MosesTokenizer(language)
@@ -112,9 +112,9 @@ def moses_words(
 def bleu_of_words(
     predictions: Sequence[str],  # N texts
     references: Sequence[str],  # N texts
-    cut: Callable[[str], str],  # text -> text with blanks between words
+    cut: Callable[[str], str],  # text -> text with spaces between words
 ) -> float:  # from 0 to 100
-    "BLEU of words that are cut by a function of one's own."
+    "BLEU of words that are cut by a given function."
     bleu = require_sacrebleu().BLEU(tokenize='none', force=True)
     predictions = [cut(text) for text in predictions]
     references = [cut(text) for text in references]
@@ -126,7 +126,7 @@ def score_translations(
     references: Sequence[str],  # N texts, what people wrote
     language: str = 'de',  # of both, for the tokenizer
 ) -> dict[str, Any]:  # numbers by name, BLEU and chrF from 0 to 100; two signatures
-    "Exact match, and BLEU and chrF by the ways in which they are mostly reported."
+    "Exact match, and BLEU and chrF in the variants that are usually reported."
     if len(predictions) != len(references) or not predictions:
         raise argument_error(
             'predictions',
@@ -163,7 +163,7 @@ def score_every_way(
     tokenizer: Tokenizer,  # its pieces are counted, too
     language: str = 'de',  # of both
 ) -> dict[str, float]:  # way -> BLEU, from 0 to 100
-    "BLEU of the same translations in the ways in which it is computed."
+    "BLEU of the same translations, computed in different ways."
     found = score_translations(predictions, references, language)
     words = moses_words(language)
 

@@ -52,7 +52,7 @@ class PositionalEncoding(nn.Module):
     def __init__(
         self,
         d_model: int,  # D
-        max_len: int,  # positions at the most
+        max_len: int,  # maximum number of positions
         d_k: int,  # width of a query or key
     ):
         super().__init__()
@@ -134,7 +134,7 @@ def check_table(length, d_model):
     check_memory(
         32 * length * d_model,
         'the table of positions',
-        torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
+        torch.empty(0).device,  # the default device, in a way that PyTorch 2.6 knows, too
         length=length,
         d_model=d_model,
     )
@@ -146,14 +146,16 @@ class LearnedPositionalEmbedding(PositionalEncoding):
     def __init__(
         self,
         d_model: int,  # D
-        max_len: int,  # positions at the most
+        max_len: int,  # maximum number of positions
         d_k: int,  # not used
     ):
         super().__init__(d_model, max_len, d_k)
         check_memory(
             8 * max_len * d_model,
             'the learned positions',
-            torch.empty(0).device,  # the default; PyTorch 2.6 knows it only so
+            torch.empty(
+                0
+            ).device,  # the default device, in a way that PyTorch 2.6 knows, too
             max_len=max_len,
             d_model=d_model,
         )

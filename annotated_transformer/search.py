@@ -47,7 +47,7 @@ from .utils.memory import check_memory
 def expand_beams(
     alive: Hypotheses,  # B W, living hypotheses
     log_probs: Tensor,  # B W V, of the next token of each
-    count: int,  # candidates at the most
+    count: int,  # maximum number of candidates
     *,
     length_penalty: float,  # alpha
 ) -> tuple[Hypotheses, Tensor]:  # B C candidates, the best first, and back-pointers
@@ -88,7 +88,7 @@ def mask_out(
 def top_beams(
     beams: Hypotheses,  # B N
     by: Tensor,  # B N, what to rank them by
-    count: int,  # hypotheses at the most
+    count: int,  # maximum number of hypotheses
 ) -> tuple[Hypotheses, Tensor]:  # B W, the best first, and their indices
     "The best of several hypotheses."
     best = by.topk(min(count, by.shape[1])).indices
@@ -118,7 +118,7 @@ def is_done(
     *,
     n_best: int,  # answers to be returned
     length_penalty: float,  # alpha
-    early_stopping: bool = False,  # when as many have finished as there are beams
+    early_stopping: bool = False,  # stop once as many have finished as there are beams
 ) -> Tensor:  # B 1, bool
     "Whether the search of a source is over."
     # enough answers: with a beam of one, the first is the last, as in greedy decoding
@@ -200,7 +200,7 @@ def beam_search(
     beam_size: int = 4,  # W; may exceed the vocabulary
     length_penalty: float = 0.6,  # alpha, at least 0
     n_best: int | None = None,  # answers per source; None: one, without an axis
-    early_stopping: bool = False,  # with W answers, though a better one may come
+    early_stopping: bool = False,  # stop with W answers, though a better one may come
 ) -> Hypotheses:  # one that does not exist has length 0 and score -inf
     "Keep the W best hypotheses alive, and choose at the end. Source: section 6.1."
     check_beam(beam_size, length_penalty, n_best, early_stopping)

@@ -35,7 +35,7 @@ class TrainConfig(Config):
     grad_accum_steps: int = 1  # batches per update
     ema_decay: float = 0.0  # of the moving average of the weights; 0: none
     eval_every: int = 0  # steps between evaluations; 0: only at the end
-    patience: int = 0  # stop after so many evaluations without a lower loss; 0: never
+    patience: int = 0  # stop after this many evaluations without a lower loss; 0: never
     log_every: int = 10  # steps between rows of the history
     precision: Precision = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
     compile: bool = False  # compile the model with torch.compile
@@ -61,7 +61,7 @@ class TrainConfig(Config):
         return self.lr * schedule(step, warmup_steps, self.steps)
 
     def is_due(self, step: int, *every: int) -> bool:
-        "Whether it is time: once in so many steps (0: never), and at the last step."
+        "Whether it is time: every so many steps (0: never), and at the last step."
         return step == self.steps or any(n > 0 and step % n == 0 for n in every)
 
 # %% ../nbs/27_training_in_depth.ipynb #training-imports
@@ -176,7 +176,7 @@ def pick_device(
         kind if count == 1 else f'{kind}:0 to {kind}:{count - 1}'
         for kind, count in there.items()
     ]
-    expected = 'one that is there: ' + ', '.join(names)
+    expected = 'one that is available: ' + ', '.join(names)
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -283,7 +283,7 @@ def step_batches(
             yield step, group
 
 # %% ../nbs/27_training_in_depth.ipynb #not-finite
-CHECKED_STEPS = 10  # whose losses are looked at together, at the most
+CHECKED_STEPS = 10  # maximum number of steps whose losses are checked together
 
 
 class NotFinite(FloatingPointError):
@@ -327,7 +327,7 @@ def check_finite(
 # %% ../nbs/27_training_in_depth.ipynb #trainingstate
 @dataclass
 class TrainingState:
-    "Everything that changes during a training."
+    "Everything that changes during training."
 
     model: nn.Module  # on its device
     optimizer: torch.optim.Optimizer  # of its parameters
@@ -404,7 +404,7 @@ def train_steps(
     runner = torch.compile(state.runner) if config.compile else state.runner
     unchecked = []  # steps whose losses were not looked at yet
 
-    # a run that is told to stop leaves its evaluation to the next one: this one
+    # a run that was asked to stop leaves its evaluation to the next one: this one
     done = history.steps
     if eval_fn and done > 0 and config.is_due(done, config.eval_every):
         if not history.has_evaluation(done):
@@ -426,7 +426,7 @@ def train_steps(
             state.average.update()
         history.count_step(step, group, time.perf_counter() - started)
 
-        # what one process decides, all do
+        # what one process decides, all of them do
         wants_stop = bool(signals)
         wants_save = bool(checkpoints) and (
             wants_stop or checkpoints.is_due(step, config.steps)
@@ -466,7 +466,7 @@ def train(
     config: TrainConfig = TrainConfig(),  # steps, rates, precision
     *,
     eval_fn: Callable[[nn.Module], dict] | None = None,  # model -> metrics
-    checkpoints: Checkpoints | None = None,  # save the run, and go on with it
+    checkpoints: Checkpoints | None = None,  # save the run, and resume it
     loss_fn: Callable[..., Tensor] = sequence_loss,  # (model, batch, smoothing) -> sum
     progress: bool | None = True,  # see `ProgressBar`
     shard: bool = False,  # divide the weights among the processes, see `wrap_distributed`
@@ -484,7 +484,7 @@ def train(
         average = WeightAverage(runner.parameters(), config.ema_decay)
     state = TrainingState(model, optimizer, History(), config, runner, average)
 
-    # go on where an earlier run was stopped
+    # continue where an earlier run stopped
     if checkpoints:
         checkpoints.load(state)
 

@@ -350,7 +350,7 @@ class EncoderDecoder(nn.Module):
     def prefill(
         self,
         src: Tensor,  # B S, or what else `encode` takes
-        max_len: int,  # tokens that will be decoded at the most
+        max_len: int,  # maximum number of tokens to decode
         *,
         beam_size: int = 1,  # hypotheses for each source
         bos_id: int | None = None,  # the first token; None: the configuration's

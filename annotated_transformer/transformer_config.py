@@ -65,7 +65,7 @@ class TransformerConfig(StackConfig):
     max_len: int = 1024  # positions kept ready; the limit of learned ones
     tie_weights: bool = True  # one matrix for embeddings and output
     output_bias: bool = False  # a number per token added to the logits
-    pad_id: int = 0  # fills up short sequences; no word attends to it
+    pad_id: int = 0  # pads short sequences; no word attends to it
     bos_id: int = 1  # begins every target; the data of chapter 10 use these three
     eos_id: int = 2  # ends every sequence
     presets = {
@@ -87,7 +87,7 @@ class TransformerConfig(StackConfig):
 def check_stack_config(
     config: StackConfig,  # to be checked
 ):
-    "Refuse sizes, probabilities and words that make no stack, with a `ValueError`."
+    "Raise `ValueError` for sizes, probabilities and words that make no stack."
     check_sizes(
         d_model=config.d_model,
         d_ff=config.d_ff,
@@ -109,7 +109,7 @@ def check_stack_config(
 def check_transformer_config(
     config: TransformerConfig,  # to be checked
 ):
-    "Refuse, besides, vocabularies, positions and special tokens that cannot work."
+    "Also refuse vocabularies, positions and special tokens that cannot work."
     check_stack_config(config)
 
     check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)

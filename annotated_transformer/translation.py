@@ -56,7 +56,7 @@ class Translator:
         self,
         sentences: list,  # of texts, or any iterable
     ) -> list:  # of lists of ids
-        "Ids of sentences, whose blanks and composed letters are those of training."
+        "Ids of sentences, with spaces and letters in the form used in training."
         texts = [clean_text(sentence) for sentence in checked_texts(sentences)]
         return self.tokenizer.encode_all(texts)
 
@@ -152,7 +152,7 @@ def read_line(
     line: bytes,  # a sentence
     translator: Translator,  # that will translate it
 ) -> tuple[str, str]:  # text; what is wrong with it
-    "A line as a sentence. One that cannot be translated is left empty, and it is said why."
+    "A line as a sentence. One that can't be translated is left empty, with the reason."
     try:
         text = line.decode('utf-8-sig').rstrip('\r\n')
     except UnicodeDecodeError as error:
@@ -174,7 +174,7 @@ def translate_lines(
     at_once: int = 1000,  # lines that are read and translated together
     **options,  # of `Translator.search`
 ) -> Iterator[tuple[str, list, str]]:  # text, its translations, its fault
-    "Translate a line after the other, however many there are."
+    "Translate line by line, however many there are."
     lines = iter(stream)
     while True:
         block = list(islice(lines, at_once))

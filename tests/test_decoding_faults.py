@@ -174,7 +174,7 @@ def test_sizes_beyond_the_memory_are_refused(
     model = make(positions="sinusoidal") if make is tiny_gpt else make()
     with pytest.raises(
         ValueError,
-        match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory are available",
+        match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory is available",
     ):
         decode(model, SOURCE, **options)
     with pytest.raises(ValueError, match="expected less"):

@@ -131,7 +131,7 @@ def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
     trainings = [killed, killed + " shard=1", whole, whole + " shard=1"]
     done = torchrun(TRAINING, tmp_path, *" + ".join(trainings).split(), restarts=2)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "ConnectionError: another process of this training is lost" in done.stderr
+    assert "ConnectionError: another process of this run is lost" in done.stderr
     assert done.stderr.count("exitcode: -9") == 2, done.stderr[-3000:]
     for cut, uncut in (("0", "2"), ("1", "3")):
         assert (tmp_path / cut / "killed").exists()
@@ -150,7 +150,7 @@ def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     (tmp_path / "0" / "checkpoints").touch()  # a file: nothing can be written there
     done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
     assert (
-        done.stderr.count("no checkpoint of step 12, and none before: ") == 1
+        done.stderr.count("no checkpoint of step 12, and there is none before: ") == 1
         and len(losses(tmp_path / "0")) == 12
     )
     assert (

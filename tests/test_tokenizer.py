@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 pytest.importorskip(
-    "tokenizers", reason="byte pairs are learnt with tokenizers: pip install tokenizers"
+    "tokenizers", reason="byte pairs are learned with tokenizers: pip install tokenizers"
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
 from annotated_transformer.utils.extras import import_extra
@@ -104,7 +104,7 @@ def test_every_kind_says_what_it_does_with_an_unknown_word(name):
 
 
 def test_the_package_tokenizers_is_still_hugging_faces():
-    found = import_extra("tokenizers", "byte pairs are learnt with", "translation")
+    found = import_extra("tokenizers", "byte pairs are learned with", "translation")
     assert found.__name__ == "tokenizers" and hasattr(found, "pre_tokenizers")
     assert "annotated_transformer" not in found.__file__
 

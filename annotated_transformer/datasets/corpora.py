@@ -29,7 +29,7 @@ def corpus_paths(
     *,
     name: str = 'corpus',  # of the argument
 ) -> list:  # of one or two paths of files
-    "Find the files that are meant. Raises `ValueError` if they are not there."
+    "Find the named files. Raises `ValueError` if they don't exist."
     if not isinstance(corpus, str):
         raise argument_error(name, corpus, 'a text')
 
@@ -60,7 +60,9 @@ def check_order(
     "Refuse two files whose endings name the languages the other way round."
     endings = [path.name.removesuffix('.gz').rpartition('.')[2] for path in paths]
     if source != target and endings == [target, source]:
-        raise argument_error('corpus', endings, f'the file in {source} first: it is read')
+        raise argument_error(
+            'corpus', endings, f'the file in {source} first: it is the source'
+        )
 
 # %% ../../nbs/49_datasets.corpora.ipynb #open-parallel-text
 CLEANING_OPTIONS = ['max_length', 'max_ratio', 'deduplicate']  # of `clean_pairs`
@@ -90,7 +92,7 @@ def open_parallel_text(
     target: str = 'de',  # language
     **options,  # some of `CORPUS_OPTIONS`; None: the default
 ) -> ParallelText:
-    "Open the corpus of this name, clean and divide it. Raises `ValueError` for others."
+    "Open a corpus by name, clean and divide it. Raises `ValueError` for unknown ones."
     if corpus in ('numbers', 'multi30k'):
         kind = corpus
     else:
@@ -106,7 +108,9 @@ def open_parallel_text(
         return multi30k(data_dir, source=source, target=target)
     if kind == 'numbers':
         if data_dir is not None:
-            raise argument_error('data_dir', str(data_dir), 'None: numbers are in no files')
+            raise argument_error(
+                'data_dir', str(data_dir), 'None: numbers come from no files'
+            )
         return number_pairs(source=source, target=target, **options)
 
     # files: read, clean, divide

@@ -46,7 +46,7 @@ def hold_out(
 # %% ../../nbs/29_datasets.held_out.ipynb #hold-out-end
 def hold_out_end(
     paragraphs: list,  # of texts, in their order
-    fraction: float = 0.1,  # of all characters, held out at the least
+    fraction: float = 0.1,  # at least this much is held out, of all characters
 ) -> tuple[list, list]:  # paragraphs for training; held out
     "Hold out the last paragraphs of a text."
     first = len(paragraphs)  # of those held out
@@ -60,7 +60,7 @@ def hold_out_end(
 def stratified_split(
     labels: Tensor,  # N, class indices
     fraction: float = 0.2,  # of each class that is held out, probability
-    validation: bool = False,  # leave those alone, and hold out as much of the rest
+    validation: bool = False,  # set the test part aside, and hold out as much of the rest
 ) -> tuple[Tensor, Tensor]:  # indices of the training items, and of those held out
     "Hold out a fraction of every class. Raises `ValueError` for a class too small for it."
     check_probabilities(held_out=fraction)
@@ -90,7 +90,7 @@ def stratified_split(
 def known_texts(
     pairs: Iterable,  # of (source text, target text)
 ) -> tuple[set, set]:  # their sources, their targets, folded
-    "All texts of some pairs, case and blanks aside."
+    "All texts of some pairs, ignoring case and spacing."
     sources = set()
     targets = set()
     for source, target in pairs:
@@ -113,7 +113,7 @@ def count_shared(
     train: list,  # of (source text, target text)
     held_out: list,  # likewise
 ) -> int:  # 0 to the length of `held_out`
-    "Count held-out pairs whose source or target occurs in training, case and blanks aside."
+    "Count held-out pairs whose source or target occurs in training, ignoring case and spacing."
     known = known_texts(train)
     return sum(shares_text(pair, known) for pair in held_out)
 
@@ -124,7 +124,7 @@ def group_pairs(
     source: str = 'en',  # language
     target: str = 'de',  # language
 ) -> list:  # of bytes, one for each pair: the name of its group
-    "Group pairs that share a text, case and blanks aside, directly or through others."
+    "Group pairs that share a text, directly or through others, ignoring case and spacing."
     parents = {}  # hash of a text -> hash nearer to the group's name, or itself
 
     def name_of(digest):

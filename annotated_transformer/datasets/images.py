@@ -66,7 +66,7 @@ def random_affine(
     degrees: float = 12.0,  # at most, degrees
     scale: float = 0.12,  # at most, share of the size
 ) -> Tensor:  # B C H W
-    "Move, turn and resize each picture at random. What comes in over the edge is 0."
+    "Move, turn and resize each picture at random. New pixels at the edges are 0."
 
     def draw(limit):  # B, from -limit to limit
         return (2 * torch.rand(len(images), generator=generator) - 1) * limit
@@ -96,7 +96,7 @@ def image_batches(
     seed: int = 0,  # of the order and the changes
     augment: Callable[..., Tensor] = random_affine,  # (B C H W, generator) -> B C H W
 ) -> Iterator[LabelledBatch]:
-    "Pictures in random order, changed at random, without end."
+    "An endless stream of pictures, in random order and changed at random."
     check_sizes(batch_size=batch_size, pictures=len(indices))
     generator = torch.Generator().manual_seed(seed)
     queue = indices[:0]  # pictures that are still to come
@@ -134,21 +134,21 @@ def decode_picture(
     width: int,  # pixels
     n_channels: int,  # 3 for colours, 1 for grey
 ) -> Tensor:  # C H W, bytes
-    "Read a picture as one sees it: upright, on white, cut to the proportions, and resized."
-    from PIL import Image, ImageOps  # here, likewise
+    "Read a picture as people see it: upright, on white, cropped and resized."
+    from PIL import Image, ImageOps  # only here, for the same reason
 
     mode = 'RGB' if n_channels == 3 else 'L'
     enough = 2 * max(height, width)
     with Image.open(path, formats=FORMATS) as file:
         # a large JPEG: decode a fraction of its pixels
         file.draft(None, (enough, enough))
-        file.load()  # its errors are not passed over, those of the note are
+        file.load()  # errors in the picture count, errors in the note below don't
 
-        # turn it as the camera noted
+        # turn it as the camera's note says
         with suppress(Exception):
             ImageOps.exif_transpose(file, in_place=True)
 
-        # cut and resize; transparency is kept for now
+        # crop and resize; keep transparency for now
         picture = eight_bits(file)
         has_alpha = picture.mode in ('LA', 'PA', 'RGBA')
         is_clear = has_alpha or 'transparency' in picture.info
@@ -186,10 +186,10 @@ class ImageFiles:
         return self.cache_size // (self.height * self.width * self.n_channels)
 
     def read(self, number: int) -> Tensor:  # C H W, bytes
-        "One picture. Raises `ValueError` that names the file, if it is none."
+        "One picture. Raises `ValueError` that names the file, if it isn't one."
         if number in self.kept:
             return self.kept[number]
-        from PIL import Image  # here, likewise
+        from PIL import Image  # only here, for the same reason
 
         path = self.paths[number]
         try:
@@ -205,11 +205,11 @@ class ImageFiles:
 def check_files(
     images: ImageFiles,  # whose files are looked at
 ):
-    "Refuse what is no picture by its first bytes; warn where not all fit in memory."
+    "Refuse files that don't begin as pictures do; warn if they don't all fit in memory."
     from PIL import Image
 
     for file in images.paths:
-        if not file.is_file():  # a pipe would be waited for without end
+        if not file.is_file():  # reading a pipe would block forever
             raise argument_error('picture', str(file), 'a regular file')
         try:
             Image.open(file, formats=FORMATS).close()  # reads its first bytes

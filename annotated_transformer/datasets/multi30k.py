@@ -28,15 +28,15 @@ MULTI30K_SHA256 = {  # of each file
 }
 
 
-def multi30k_folder() -> Path:  # that need not be there yet
-    "The cache, in the folder that ANNOTATED_TRANSFORMER_DATA names, or the usual one."
+def multi30k_folder() -> Path:  # that may not exist yet
+    "The cache, in the folder that ANNOTATED_TRANSFORMER_DATA names, or the default one."
     cache = os.environ.get('ANNOTATED_TRANSFORMER_DATA') or '~/.cache/annotated_transformer'
     return Path(f'{cache}/multi30k').expanduser()
 
 
 def multi30k_file(
     name: str,  # one of `MULTI30K_SHA256`
-    data_dir=None,  # with the file in it; None: the cache, filled if need be
+    data_dir=None,  # with the file in it; None: the cache, filled if necessary
 ) -> Path:  # of the file, whose content is right
     "Find one file of Multi30k, and check it. Raises `OSError` if it cannot be fetched."
     folder = multi30k_folder() if data_dir is None else Path(data_dir).expanduser()
@@ -45,7 +45,7 @@ def multi30k_file(
     if path.is_file() and sha256(path) == MULTI30K_SHA256[name]:
         return path
 
-    if data_dir is not None:  # a folder of the user's is never written to
+    if data_dir is not None:  # never write to the user's own folder
         expected = f'a folder with {name}, as it is at {url}'
         if path.is_file():
             expected += ' (the SHA-256 of this one differs)'
@@ -62,7 +62,7 @@ def multi30k(
     source: str = 'en',  # 'en' or 'de'
     target: str = 'de',  # the other one
 ) -> ParallelText:  # as published: 29,000, 1,014 and 1,000 pairs
-    "Read captions of photographs, translated by people. Raises `OSError` if nothing comes."
+    "Read captions of photographs, translated by people. Raises `OSError` if a download fails."
     check_choice('source', source, ['en', 'de'])
     check_choice('target', target, ['de' if source == 'en' else 'en'])
 

@@ -43,7 +43,7 @@ def draw_numbers(
     limit: int,  # all are below it
     seed: int,  # of the draw
 ) -> list:  # three lists of numbers, none of them twice
-    "Draw held-out numbers from all; for training take the small ones, and drawn ones."
+    "Draw held-out numbers from all; train on the small ones and on others drawn at random."
     n_train, n_validation, n_test = sizes
     n_held_out = n_validation + n_test
     rng = random.Random(seed)
@@ -56,7 +56,7 @@ def draw_numbers(
     small = [n for n in range(min(limit, SMALL_NUMBERS)) if n not in taken]
     small = rng.sample(small, min(len(small), n_train // 2))
 
-    # what was drawn fills the rest
+    # drawn numbers fill the rest
     taken.update(small)
     others = [n for n in train if n not in taken]
     train = (small + others)[:n_train]
@@ -78,7 +78,7 @@ def number_pairs(
     check_sizes(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
     check_seed(seed)
     if source == target:
-        raise argument_error('target', target, 'another than the source')
+        raise argument_error('target', target, 'a language other than the source')
     total = n_train + n_validation + n_test
     if not total <= limit <= 10**15:
         raise argument_error('limit', limit, f'{total:,} (the pairs asked for) to 10**15')

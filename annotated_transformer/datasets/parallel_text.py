@@ -33,21 +33,21 @@ __all__ = ['DROP_REASONS', 'clean_text', 'fold_text', 'text_digest', 'clean_pair
 def clean_text(
     text: str,  # any
 ) -> str:  # one form for what looks the same
-    "Bring a text into Unicode's composed form (NFC), with single spaces between words."
+    "Put a text into Unicode's composed form (NFC), with single spaces between words."
     return ' '.join(unicodedata.normalize('NFC', text).split())
 
 
 def fold_text(
     text: str,  # any
 ) -> str:  # the same for texts that differ in case or spaces only
-    "Bring a text into one case and single spaces, to compare it with others."
+    "Put a text into one case and single spaces, to compare it with others."
     return clean_text(text.casefold())
 
 
 def text_digest(
     *parts,  # texts, or numbers
 ) -> bytes:  # 16, the same for the same texts on every machine
-    "Hash texts. Different texts with the same hash are not to be expected."
+    "Hash texts. Two texts practically never have the same hash."
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
@@ -60,9 +60,9 @@ def clean_pairs(
     max_length: int | None = None,  # of the longer side, characters; None: any
     max_ratio: float | None = None,  # longer side to shorter, >= 1; None: any
     deduplicate: bool = True,  # keep only the first of equal pairs
-) -> tuple[Iterator, dict]:  # kept pairs; report, filled meanwhile
-    """Clean pairs, and drop unwanted ones. In the end, `read` of the report is `kept` and
-    all `dropped` together."""
+) -> tuple[Iterator, dict]:  # kept pairs; report, filled along the way
+    """Clean pairs, and drop unwanted ones. At the end, `read` in the report is the sum of
+    `kept` and all `dropped`."""
     check_flags(deduplicate=deduplicate)
     if max_length is not None:
         check_sizes(max_length=max_length)
@@ -106,7 +106,7 @@ class ParallelText:
     "Pairs of texts, divided into training, validation and test."
 
     train: list | StreamedPairs  # of (source text, target text)
-    validation: list  # likewise, for choices while training goes on
+    validation: list  # likewise, for choices during training
     test: list  # likewise, for the number that is reported
     source: str  # language, such as 'en'
     target: str  # language, such as 'de'
@@ -131,7 +131,7 @@ class ParallelText:
         )
 
     def reversed(self) -> ParallelText:
-        "Exchange source and target."
+        "Swap source and target."
 
         def exchanged(pair):
             source_text, target_text = pair
@@ -160,7 +160,7 @@ class ParallelText:
 def text_lines(
     path,  # of a text in UTF-8; compressed if it ends in .gz
 ) -> Iterator[str]:
-    "Read lines one by one, without their ends. Raises `ValueError` if it is no text."
+    "Read lines one by one, without their ends. Raises `ValueError` if it isn't text."
     path = Path(path)
     if not path.is_file():
         raise argument_error('path', str(path), 'a file that exists')
@@ -196,7 +196,7 @@ def read_text_files(
     sources = text_lines(source_path)
     targets = text_lines(target_path)
     for n_pairs, (source, target) in enumerate(zip_longest(sources, targets)):
-        if source is None or target is None:  # one file has ended, the other has not
+        if source is None or target is None:  # one file has ended, and the other hasn't
             n_more = 1 + sum(1 for _ in sources) + sum(1 for _ in targets)
             n_sources = n_pairs if source is None else n_pairs + n_more
             n_targets = n_pairs if target is None else n_pairs + n_more
@@ -212,7 +212,7 @@ def read_tsv(
     source_column: int = 0,  # of the source text, counted from 0
     target_column: int = 1,  # of the target text
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs from one file, without Tatoeba's ids. Raises `ValueError` for other lines."
+    "Read pairs from one file, without Tatoeba's ids. Raises `ValueError` for malformed lines."
     columns = (source_column, target_column)
     whole = all(type(column) is int and column >= 0 for column in columns)
     if not whole or source_column == target_column:

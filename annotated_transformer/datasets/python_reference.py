@@ -32,7 +32,7 @@ def load_python_reference() -> dict:  # topic -> text
 
 def deduplicate(
     texts: dict,  # topic -> text
-) -> dict:  # topic -> list of paragraphs, none of them twice in all
+) -> dict:  # topic -> list of paragraphs, each only once overall
     "Cut texts into paragraphs at empty lines, and keep each one where it comes first."
     seen = set()
     kept = {}
@@ -49,7 +49,7 @@ def deduplicate(
 # %% ../../nbs/51_datasets.python_reference.ipynb #split-text
 def split_text(
     topics: dict,  # topic -> list of paragraphs
-    fraction: float = 0.1,  # of each topic's characters, held out at the least
+    fraction: float = 0.1,  # at least this much is held out, of each topic's characters
 ) -> tuple[list, list]:  # texts for training, texts held out
     "Hold out the end of each topic."
 
@@ -73,7 +73,7 @@ def random_windows(
     batch_size: int,  # windows in a batch
     seed: int = 0,  # of where they begin
     special: SpecialTokens = SpecialTokens(),  # those of the model
-) -> Iterator[LabelledBatch]:  # without end
+) -> Iterator[LabelledBatch]:  # endless
     """Draw windows of all documents, strung together. Raises `ValueError` for too few
     tokens."""
     text = [special.eos_id]
@@ -100,7 +100,9 @@ def sliding_windows(
 ) -> list:  # of `LabelledBatch`, in which each token is a target once
     "Windows for a test, overlapping by half."
     if special.pad_id is None:
-        raise argument_error('special', special, 'a pad_id, for what is not asked')
+        raise argument_error(
+            'special', special, 'a pad_id, for positions that are not targets'
+        )
 
     inputs = []
     targets = []
@@ -108,7 +110,7 @@ def sliding_windows(
     for ids in documents:
         text = [special.eos_id, *ids]
         for start in range(0, max(1, len(ids) - length + step), step):
-            # the window before has asked for the first targets of this one
+            # the window before already has the first targets of this one
             n_asked = 0 if start == 0 else length - step
             new = ids[start + n_asked : start + length]
             targets.append([special.pad_id] * n_asked + new)
@@ -180,8 +182,8 @@ class Corpus:
     "The language reference, divided."
 
     topics: list  # names of the classes
-    labelled: list  # of (sentence, topic), to be learnt from
-    held_out: list  # of (sentence, topic), tested on and nothing else
+    labelled: list  # of (sentence, topic), to learn from
+    held_out: list  # of (sentence, topic), only for testing
     passages: list  # of (sentence, its neighbour or None), none of them held out
     tokenizer: BertWordTokenizer  # knows the words that are read
 
@@ -255,8 +257,8 @@ def shuffled_batches(
     items: list,  # of anything
     batch_size: int,  # items in a group; the last of each round may have fewer
     seed: int = 0,  # of the orders
-) -> Iterator[list]:  # without end
-    "Groups of items: all of them, in a new order, again and again."
+) -> Iterator[list]:  # endless
+    "Endless groups of items, in a new order each time around."
     check_sizes(batch_size=batch_size, items=len(items))
     numbers = random.Random(seed)
     while True:

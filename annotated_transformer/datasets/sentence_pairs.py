@@ -72,7 +72,7 @@ def sentence_pair(
     definite: bool = True,  # the, not a
     adverb: str = '',  # one of `ADVERBS`
 ) -> tuple[str, str]:  # an English sentence, a German one
-    "One sentence in both languages, its words separated by blanks."
+    "One sentence in both languages, its words separated by spaces."
     have = 'has' if subject in ('he', 'she') else 'have'
     english = [subject, have, participle, 'the' if definite else 'a', noun]
     german = [

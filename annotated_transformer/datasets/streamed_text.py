@@ -38,7 +38,7 @@ __all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'MappedPairs', 'read_held_out', '
 # %% ../../nbs/45_datasets.streamed_text.ipynb #streamed-pairs
 @dataclass(frozen=True, repr=False)
 class StreamedPairs:
-    "Pairs that are read anew each time they are gone through, and never all in memory."
+    "Pairs that are read again on every pass, and never all in memory."
 
     read: Callable  # () -> iterator of (source text, target text), the same each time
     n_pairs: int  # that it gives
@@ -67,14 +67,16 @@ class StreamedPairs:
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #mapped-pairs
 class MappedPairs(Sequence):
-    "Pairs of lists of ids that wait in a file, and are taken from it as from a list."
+    "Pairs of lists of ids in a file, indexed like a list."
 
     def __init__(
         self,
         pairs: Iterable,  # of (source ids, target ids), read once
     ):
         self.ends = array('q', [0])
-        with tempfile.TemporaryFile() as file:  # nobody else sees it; it goes with the map
+        with (
+            tempfile.TemporaryFile() as file
+        ):  # nobody else sees it; it disappears with the map
             for source, target in pairs:
                 for ids in (source, target):
                     file.write(array('i', ids).tobytes())
@@ -89,9 +91,9 @@ class MappedPairs(Sequence):
         cls,
         tokenizer: Tokenizer,  # of the model
         pairs: Iterable,  # of (source text, target text), read once
-        at_once: int = 2_000,  # pairs that are in memory together
+        at_once: int = 2_000,  # pairs in memory at once
     ) -> MappedPairs:
-        "Encode texts, some thousand at a time."
+        "Encode texts, a few thousand at a time."
 
         def encoded_pairs():
             remaining = iter(pairs)
@@ -125,7 +127,7 @@ def read_held_out(
     data_dir=None,  # where relative names begin; None: the current folder
     **columns,  # of `read_tsv`
 ) -> list:  # of (source text, target text), a pair for each line
-    "Read a part that others have chosen. Raises `ValueError` where a text is missing."
+    "Read a part that is already divided. Raises `ValueError` where a text is missing."
     paths = corpus_paths(corpus, data_dir, name=name)
     pairs = []
     for number, (source, target) in enumerate(read_pairs(paths, **columns), 1):
@@ -148,14 +150,14 @@ def file_marks(
 
 def unchanged_pairs(
     paths: list,  # of one file, or two
-    marks: list,  # from `file_marks`, when they were read first
+    marks: list,  # from `file_marks`, when they were first read
     **columns,  # of `read_tsv`
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs of files that are as they were. Raises `ValueError` where they are not."
+    "Read pairs from unchanged files. Raises `ValueError` if they have changed."
     if file_marks(paths) != marks:
         names = ', '.join(path.name for path in paths)
         raise ValueError(
-            f'the corpus has changed: {names} was written to since it was read first'
+            f'the corpus has changed: {names} was written to since it was first read'
         )
     yield from read_pairs(paths, **columns)
 
@@ -236,9 +238,9 @@ def open_divided_text(
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #corpus-digest
 def corpus_digest(
-    text: ParallelText,  # of which no part need be in memory
+    text: ParallelText,  # no part needs to be in memory
 ) -> str:  # 32 hexadecimal digits
-    "Hash all pairs in their order. By this a run knows its corpus again."
+    "Hash all pairs in their order. By this a run recognises its corpus."
     digest = blake2b(digest_size=16)
 
     # what is hashed is the `repr` of the three lists, without making it

@@ -38,7 +38,7 @@ def synthetic_pairs(
     *,
     seed: int = 0,  # of the random numbers
     held_out: bool = False,  # sequences for testing instead of training
-) -> Iterator[tuple[list, list]]:  # (source ids, target ids), without end
+) -> Iterator[tuple[list, list]]:  # (source ids, target ids), endless
     """Random sequences and the task's answers. Raises `ValueError` for unknown tasks and
     empty ranges."""
     check_choice('task', task, TASKS)

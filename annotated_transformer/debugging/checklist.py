@@ -84,9 +84,9 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-cache
 def probe_cache(subject: ModelUnderTest):  # what is examined
-    "Are the logits with the cache those without it?"
+    "Are the logits the same with the cache and without?"
     if subject.cached is None:
-        return ProbeResult(None, 'does not apply: no cached way is known')
+        return ProbeResult(None, 'does not apply: no cached call is known')
 
     # the second trial has other ids: nothing of the first may be left over
     others = tuple(ids.flip(1) for ids in subject.inputs)
@@ -110,7 +110,7 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
                 f'from step {far[0].item()} on, the cache changes the '
                 f'logits by up '
                 f'to {moved.max():.2g}; a stale key, a wrong position, '
-                'or padding of the source that is seen',
+                'or padding of the source that is attended to',
                 moved.max().item(),
             )
         most = max(most, moved.max().item())
@@ -180,7 +180,7 @@ def check_transformer(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> B T V; None: a plain call
     *,
-    architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
+    architecture: str | None = None,  # see `ARCHITECTURES`; None: inferred from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
     pad_id: int | None = None,  # None: from its configuration, or no padding
     cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
@@ -258,7 +258,7 @@ def cached_steps_of(
 def preserve_state(
     model,  # any model; only modules have something to put back
 ):
-    "Modes, buffers and random numbers are put back at the end of the `with` block."
+    "Modes, buffers and random numbers are restored at the end of the `with` block."
     if not isinstance(model, nn.Module):
         model = nn.Module()  # with nothing in it
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]

@@ -115,7 +115,7 @@ def sample_ids(
 def guess_architecture(
     model,  # any model
 ) -> str:  # one of `ARCHITECTURES`
-    "What the model's parts say. Raises `ValueError` where they say nothing."
+    "Its architecture, inferred from its parts. Raises `ValueError` if they don't tell."
     reads = hasattr(model, 'encoder')
     writes = hasattr(model, 'decoder') or hasattr(model, 'blocks')
     if reads and writes:
@@ -188,7 +188,7 @@ def prepare(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> logits B T V; None: a plain call
     *,
-    architecture: str | None = None,  # see `ARCHITECTURES`; None: told from its parts
+    architecture: str | None = None,  # see `ARCHITECTURES`; None: inferred from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
     pad_id: int | None = None,  # None: from its configuration, or no padding
     cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
@@ -323,7 +323,7 @@ def swap_effect(
     side: int,  # which input
     j: int,  # this token and the next one change places
 ) -> Tensor:  # B T, how far each output moved
-    "What the exchange of two neighbours does to each output."
+    "What swapping two neighbours does to each output."
     ids = subject.inputs[side].clone()
     ids[:, [j, j + 1]] = ids[:, [j + 1, j]]
 
@@ -349,9 +349,9 @@ def telling_outputs(
 
 
 def probe_order(subject: ModelUnderTest):  # what is examined
-    "Does it matter in which order the tokens stand?"
+    "Does the order of the tokens matter?"
     if rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32):
-        return ProbeResult(None, 'not judged: order is told from rounding in float32 only')
+        return ProbeResult(None, 'not judged: only float32 tells order from rounding')
 
     least = torch.inf  # that an exchange moved the outputs
     for side, name in enumerate(subject.input_names()):
@@ -463,7 +463,7 @@ def gradients(
     inputs: Sequence[Tensor],  # ids
     rows: int | None = None,  # how many rows count in the loss; None: all
 ) -> dict:  # name -> gradient; None where the loss does not depend on it
-    "Slopes of a loss with random weights; what is stored on the parameters stays."
+    "Slopes of a loss with random weights; what is stored on the parameters stays as it is."
     named = parameters_of(subject.model)
     if not named:
         return {}  # nothing to train: no gradient to harm
@@ -478,7 +478,7 @@ def gradients(
 
 def format_names(
     names: list,  # words
-    limit: int = 3,  # as many are written out
+    limit: int = 3,  # how many are written out
 ) -> str:
     "Some names, and how many more."
     text = ', '.join(names[:limit])

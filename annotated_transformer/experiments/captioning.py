@@ -54,7 +54,7 @@ WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 
 def encode_caption(
     words: list,  # of words
 ) -> list:  # of ids
-    "What the model is to write. Raises `ValueError` for a word that it does not know."
+    "What the model should write. Raises `ValueError` for an unknown word."
     for word in words:
         if word not in WORDS:
             raise argument_error('word', word, f'one of {", ".join(WORDS)}')
@@ -103,7 +103,7 @@ def strips(
     max_digits: int = 4,  # digits in a strip
     seed: int = 0,  # of everything that is left to chance
     augment: Callable[..., Tensor] | None = None,  # of the digits, see `random_affine`
-) -> Iterator[list]:  # of (strip, words), without end
+) -> Iterator[list]:  # of (strip, words), endless
     "Strips of one to `max_digits` random digits, with their words."
     side = data.images[indices[:1]].shape[-1]
     if width < max_digits * side:
@@ -158,7 +158,7 @@ class CaptioningConfig(ExperimentConfig):
 
     max_digits: int = 4  # digits in a strip
     held_out: float = 0.2  # of the digits, probability
-    validation: bool = False  # leave those alone, and hold out as many of the rest
+    validation: bool = False  # set the test part aside, and hold out as much of the rest
     n_heldout: int = 1000  # strips captioned at the end
     model: str = 'tiny'  # preset of `CaptionerConfig`
     steps: int = 3000  # updates of the weights, of 64 strips each
@@ -278,7 +278,7 @@ def run_captioning(
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."

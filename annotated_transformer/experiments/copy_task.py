@@ -128,7 +128,7 @@ def run_copy_task(
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
     eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
     decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers, see chapter 20
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."

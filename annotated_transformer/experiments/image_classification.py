@@ -53,7 +53,7 @@ class ImageClassificationConfig(ExperimentConfig):
 
     data: str = 'digits'  # 'digits', or the path of a folder, see `image_folder`
     held_out: float = 0.2  # of each class, probability
-    validation: bool = False  # leave those alone, and hold out as many of the rest
+    validation: bool = False  # set the test part aside, and hold out as much of the rest
     model: str = 'tiny'  # preset of `ViTConfig`
     batch_size: int = 128  # pictures per step
     steps: int = 1500  # updates of the weights
@@ -151,7 +151,7 @@ def accuracies(
 def format_example(
     name: str,  # of a picture
     target: str,  # its class
-    prediction: str,  # the class that was seen in it
+    prediction: str,  # the predicted class
 ) -> str:
     "A picture's name, its class, and what was seen in it, in a line."
     return f'{mark_correct(prediction, target)}   {name} ({target}) -> {prediction}'
@@ -202,14 +202,14 @@ def run_image_classification(
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device = pick_device(device)
     data, train_idx, test_idx = load_images(config)
     for some in test_idx.split(500):
-        data.images[some]  # what is broken is found before
+        data.images[some]  # find broken pictures before training
 
     torch.manual_seed(config.seed)
     model = ImageClassifier(config.classifier(len(data.classes))).to(device)

@@ -137,7 +137,7 @@ def generate_text(
     model: GPT,  # in evaluation mode
     tokenizer: CharTokenizer,  # that of the model
     prompts: list,  # texts of one length
-    length: int,  # characters to write at the most
+    length: int,  # maximum number of characters to write
     *,
     decode=greedy_decode,  # or another, with its options, by `partial`
     batch_size: int = 100,  # prompts at once
@@ -156,8 +156,8 @@ def generate_text(
 # %% ../../nbs/52_experiments.language_model.ipynb #one-line
 def format_example(
     prompt: str,  # held out
-    target: str,  # how the text goes on, not shown
-    prediction: str,  # how the model went on
+    target: str,  # how the text continues, not shown
+    prediction: str,  # how the model continued it
 ) -> str:
     "The seam between prompt and continuation, in a line."
     seam = f'...{prompt[-30:]} | {prediction[:60]}...'
@@ -208,7 +208,7 @@ def run_language_model(
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."

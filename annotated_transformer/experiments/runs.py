@@ -38,7 +38,7 @@ __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_m
 # %% ../../nbs/92_experiments.runs.ipynb #experimentconfig
 @dataclass(frozen=True)
 class ExperimentConfig(Config):
-    "What every experiment can be asked for; each adds its data and its model."
+    "The options of every experiment; each adds those of its data and its model."
 
     model: str = 'tiny'  # preset of the architecture
     batch_size: int = 64  # examples per step
@@ -139,13 +139,13 @@ def mark_correct(
     prediction,  # what came out
     target,  # what should come out
 ) -> str:  # 'right' or 'WRONG'
-    "In a word of five letters, so that lines stand in columns."
+    "In a word of five letters, so that lines align."
     return 'right' if prediction == target else 'WRONG'
 
 # %% ../../nbs/92_experiments.runs.ipynb #experiment
 @dataclass(frozen=True)
 class Experiment:
-    "A training of this book: how it is configured, run and reported."
+    "One of the book's training runs: how it is configured, run and reported."
 
     name: str  # of its results, which lie in runs/NAME
     config_class: type[Config]  # with presets
@@ -159,7 +159,7 @@ class Experiment:
     def format_examples(
         self,
         result: ExperimentResult,  # of this experiment
-        count: int = 5,  # examples at the most
+        count: int = 5,  # maximum number of examples
     ) -> list:  # of text
         "Some examples as text, the wrong ones first."
         lines = []
@@ -214,10 +214,10 @@ def draw(
 
 def save_result(
     result: ExperimentResult,  # of any experiment
-    folder,  # made if it is not there, replaced if this library wrote it
+    folder,  # made if it doesn't exist, replaced if this library wrote it
     *,
     plot: Callable | None = None,  # (result) -> dict: name of a picture -> picture
-    overwrite: bool = False,  # also a folder with other files in it
+    overwrite: bool = False,  # replace even a folder with other files in it
     logs: dict | None = None,  # name -> folder that is to be kept in it
 ) -> Path:  # the folder
     "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
@@ -248,7 +248,7 @@ def begin_or_resume(
     config: Config,  # of the run
     checkpoints: Path,  # folder of its checkpoints
     *,
-    resume: bool,  # go on with them
+    resume: bool,  # resume from them
     overwrite: bool,  # remove them
 ):
     "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
@@ -259,7 +259,7 @@ def begin_or_resume(
             'folder', str(checkpoints), 'nothing of this name, or the checkpoints of a run'
         )
 
-    # what lies directly in the folder, or is for TensorBoard, nobody would miss
+    # files directly in the folder, or for TensorBoard, can be replaced
     unfinished = False
     for path in content:
         if path.parent != checkpoints and path.parent.name != 'tensorboard':
@@ -273,8 +273,8 @@ def begin_or_resume(
         raise argument_error(
             'folder',
             str(checkpoints),
-            'no unfinished run there; go on '
-            'with it by `resume`, or remove it by `overwrite`',
+            'no unfinished run there; continue '
+            'it with `resume`, or remove it with `overwrite`',
         )
 
     if checkpoints.exists():
@@ -284,7 +284,7 @@ def begin_or_resume(
 
 
 def check_same_config(
-    config: Config,  # of a run that is to go on
+    config: Config,  # of the run to resume
     note: Path,  # where `begin_or_resume` wrote it down
 ):
     "Raise `ValueError` naming the first option that is not as it was."
@@ -296,14 +296,14 @@ def check_same_config(
     for name, value in now.items():
         if before.get(name) != value:
             raise argument_error(
-                name, value, f'{before.get(name)!r}, as in the run that is to go on'
+                name, value, f'{before.get(name)!r}, as in the run to be resumed'
             )
 
 
 def describe_kept(
     folder: Path,  # of the result of a run
 ) -> list:  # of lines
-    "What is left of a run that did not come to its end, and how to go on with it."
+    "What is left of an unfinished run, and how to continue it."
     folder = Path(os.path.realpath(folder))  # where a link leads
     checkpoints = sibling_path(folder, '.checkpoints')
     interrupted = sibling_path(folder, '.interrupted')
@@ -311,8 +311,7 @@ def describe_kept(
     lines = []
     if any(checkpoints.rglob('step-*')):
         lines.append(
-            f'what was trained is kept in {checkpoints}; '
-            'the same command with --resume goes on'
+            f'the run is kept in {checkpoints}; the same command with --resume continues it'
         )
     if interrupted.exists():
         lines.append(f'the model so far is in {interrupted}; {folder} was not touched')
@@ -346,13 +345,13 @@ def run_and_save(
     config: Config,  # of the run
     folder,  # for the result
     *,
-    resume: bool = False,  # go on with a run that was cut off
+    resume: bool = False,  # continue an interrupted run
     overwrite: bool = False,  # whatever the folder holds, and an unfinished run
     every_minutes: float = 5.0,  # between two checkpoints
     tensorboard: bool = False,  # write the history for TensorBoard as it grows
     **options,  # of the experiment's `run`
 ) -> ExperimentResult:
-    "Run an experiment so that nothing is lost when it is cut off, and save its result."
+    "Run an experiment so that an interruption loses nothing, and save its result."
     folder = check_replaceable(folder, overwrite)
     interrupted = sibling_path(folder, '.interrupted')
     check_replaceable(interrupted)  # it may be written or removed

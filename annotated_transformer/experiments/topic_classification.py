@@ -126,7 +126,7 @@ class TopicClassificationConfig(ExperimentConfig):
     def bert(self, vocab_size: int) -> BERTConfig:  # the architecture
         return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_topics)
 
-    def finetuning(self) -> TrainConfig:  # how topics are learnt
+    def finetuning(self) -> TrainConfig:  # how topics are learned
         return ExperimentConfig(
             steps=self.finetune_steps,
             lr=self.finetune_lr,
@@ -142,7 +142,7 @@ def pretrain(
     device: torch.device,  # where
     *,
     progress: bool | None = True,  # show a bar
-    checkpoints: Checkpoints | None = None,  # saves it, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves it, and resumes it
     shard: bool = False,  # divide the weights among the processes
 ) -> tuple[MaskedLanguageModel, History]:  # in evaluation mode
     "Learn to find masked words."
@@ -181,11 +181,11 @@ def evaluate_mlm(
 # %% ../../nbs/54_experiments.topic_classification.ipynb #learn-parts
 def train_classifier(
     model: nn.Module,  # (ids, segments) -> B C; changed in place
-    corpus: Corpus,  # its labelled sentences are learnt from
+    corpus: Corpus,  # its labelled sentences are learned from
     training: TrainConfig,  # steps of 16 sentences, rate, seed
     *,
     progress: bool | None = True,  # show a bar
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes
 ) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
@@ -248,7 +248,7 @@ def run_topic_classification(
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # show bars
-    checkpoints: Checkpoints | None = None,  # saves all four trainings, and goes on
+    checkpoints: Checkpoints | None = None,  # saves all four runs, and resumes them
     shard: bool = False,  # divide the weights among the processes, see chapter 73
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler

@@ -78,19 +78,19 @@ class TranslationConfig(Config):
     validation: str | None = None  # files of validation pairs; None: part of the corpus
     test: str | None = None  # files of test pairs; both or none
     max_length: int | None = None  # characters of a side, in files; longer ones are dropped
-    vocab_size: int = 500  # tokens of both languages together, at the most
+    vocab_size: int = 500  # maximum number of tokens, both languages together
 
     # the model
     model: str = 'tiny'  # preset of `TransformerConfig`
     norm: NormOrder = 'post'  # see `NORM_ORDERS`
     dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
-    bpe_dropout: float = 0.0  # probability that a merge is passed over in training
+    bpe_dropout: float = 0.0  # probability that a merge is skipped in training
     tie_weights: bool = True  # one matrix for embeddings and output
 
     # the training
     max_tokens: int = 2048  # of a batch: pairs times the longest side
-    epochs: int = 20  # at the most
-    patience: int = 0  # epochs without a lower loss that end the run; 0: none do
+    epochs: int = 20  # maximum number of them
+    patience: int = 0  # stop after this many epochs without a lower loss; 0: never
     lr: float = 3e-3  # peak learning rate
     warmup_steps: int = 200  # steps up to the peak
     schedule: Literal['inverse_sqrt', 'linear', 'constant'] = 'linear'  # see `SCHEDULES`
@@ -142,12 +142,16 @@ class TranslationConfig(Config):
             raise argument_error(
                 'validation, test',
                 (self.validation, self.test),
-                'files for both, or for none',
+                'files for both, or for neither',
             )
         if self.test is not None and self.corpus in ('numbers', 'multi30k'):
-            raise argument_error('test', self.test, f'none: {self.corpus} comes divided')
+            raise argument_error(
+                'test', self.test, f'None: {self.corpus} is already divided'
+            )
         if self.r_drop and not self.dropout:
-            raise argument_error('r_drop', self.r_drop, '0 without dropout: passes agree')
+            raise argument_error(
+                'r_drop', self.r_drop, '0 without dropout, where both passes agree'
+            )
 
         # each of these checks its own part
         check_beam(self.beam_size, self.length_penalty, None)
@@ -187,8 +191,8 @@ class TranslationConfig(Config):
 # %% ../../nbs/39_experiments.translation.ipynb #freeze-segmentation
 def freeze_segmentation(
     pairs: Sequence | SampledPairs,  # of (source ids, target ids); `MappedPairs`, too
-) -> Sequence:  # the same, or what it is this time
-    "Pairs that stay as they are while an epoch is made of them."
+) -> Sequence:  # the same, or this epoch's cuts
+    "Pairs that don't change during an epoch."
     if isinstance(pairs, SampledPairs):
         return MappedPairs(pairs)
     return pairs
@@ -196,7 +200,7 @@ def freeze_segmentation(
 # %% ../../nbs/39_experiments.translation.ipynb #encode-parts
 def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
-) -> ParallelText:  # as it is learnt, and as it is scored against
+) -> ParallelText:  # for learning and for scoring
     "The corpus of a run."
     # the configuration names files for both parts, or for none
     if config.validation is None or config.test is None:
@@ -226,7 +230,7 @@ def open_text(
 def clean_pair(
     pair,  # source text, target text
 ) -> tuple:  # the same, as a translator reads them
-    "Both texts with blanks and letters in one form."
+    "Both texts with spaces and letters in one form."
     source, target = pair
     return clean_text(source), clean_text(target)
 
@@ -234,7 +238,7 @@ def clean_pair(
 def check_lengths(
     name: str,  # of the option that names these pairs
     pairs,  # of (source ids, target ids)
-    longest: int,  # tokens, at the most
+    longest: int,  # maximum number of tokens
     tokenizer: Tokenizer,  # whose ids they are
 ):
     "Raise `ValueError` for the first pair that is too long: now, not after the training."
@@ -290,10 +294,10 @@ def encode_parts(
 # %% ../../nbs/39_experiments.translation.ipynb #keep-corpus
 def keep_corpus(
     text: ParallelText,  # divided
-    tokenizer: Tokenizer,  # learnt from it
+    tokenizer: Tokenizer,  # learned from it
     folder,  # of the checkpoints of a run
 ):
-    "Note what a run learns from. Raises `ValueError` where another corpus is noted."
+    "Note the corpus of a run. Raises `ValueError` if another one was noted."
     digest = corpus_digest(text)
     note = Path(folder) / 'corpus.txt'
     noted = note.read_text(encoding='utf-8') if note.is_file() else ''
@@ -301,10 +305,10 @@ def keep_corpus(
     if noted == digest:
         return
     if len(noted) == len(digest):  # a shorter one was cut off while it was written
-        raise argument_error('corpus', 'other pairs', 'those of the run that is to go on')
+        raise argument_error('corpus', 'other pairs', 'those of the run to be resumed')
 
     tokenizer.save(folder)
-    note.write_text(digest, encoding='utf-8')  # last: where it is whole, all is
+    note.write_text(digest, encoding='utf-8')  # last: if this is complete, everything is
 
 # %% ../../nbs/39_experiments.translation.ipynb #run-translation
 def run_translation(
@@ -312,7 +316,7 @@ def run_translation(
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     progress: bool | None = True,  # see `ProgressBar`
-    checkpoints: Checkpoints | None = None,  # saves the training, and goes on with it
+    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
     shard: bool = False,  # divide the weights among the processes, see `train`
     n_bleu: int = 200,  # validation sentences that are translated after each epoch
 ) -> ExperimentResult:  # examples are (source text, target text), predictions are texts
@@ -367,7 +371,7 @@ def candidate_models(
     checkpoints: Checkpoints,  # with the weights of its evaluations
     device: torch.device,  # where to put the models
 ) -> dict:  # name -> model: the best epoch, the mean of the last ones
-    "The two models that a run could hand out. All processes call it."
+    "The two models that a run chooses from. All processes call it."
     kept = checkpoints.evaluated()  # step -> folder
 
     steps, losses = history.column('eval_loss')
@@ -389,7 +393,7 @@ def select_model(
     models: dict,  # name -> model, from `candidate_models`
     config: TranslationConfig,  # its search
     text: ParallelText,  # its validation part decides
-    tokenizer: Tokenizer,  # learnt from it
+    tokenizer: Tokenizer,  # learned from it
 ) -> str:  # name; of equally good ones, the first
     "The model that translates the validation part best, by chrF."
     sources = [source for source, _ in text.validation]
@@ -407,9 +411,9 @@ def select_model(
 def search_steps(
     config: TranslationConfig,  # of the run
     models: dict,  # name -> model, from `candidate_models`
-    selected: str,  # name of the one that is handed out
+    selected: str,  # name of the one that is returned
 ) -> dict:  # name -> (model, options of `Translator.translate`)
-    "What each step of the search is worth, and last what is handed out."
+    "The steps whose gains are measured, and last what is returned."
     best, mean = models  # their names
     greedy = dict(beam_size=1)
     beam = dict(beam_size=config.beam_size, length_penalty=0.0)
@@ -428,7 +432,7 @@ def evaluate_search(
     config: TranslationConfig,  # of the run
     *,
     text: ParallelText,  # its corpus
-    tokenizer: Tokenizer,  # learnt from it
+    tokenizer: Tokenizer,  # learned from it
     history,  # of the training
     models: dict,  # name -> model, from `candidate_models`
 ) -> ExperimentResult:  # of the last step; scores of all of them
@@ -526,11 +530,12 @@ from itertools import count
 
 # %% ../../nbs/42_experiments.translation.ipynb #epochs
 def epochs(
-    pairs: Sequence | SampledPairs,  # of ids; `SampledPairs` cuts words anew each epoch
+    pairs: Sequence
+    | SampledPairs,  # of ids; `SampledPairs` cuts words differently each epoch
     max_tokens: int,  # see `batch_by_tokens`
     seed: int = 0,  # of the order
-) -> Iterator[Batch]:  # without end
-    "All pairs, again and again, each time in other batches of similar length."
+) -> Iterator[Batch]:  # endless
+    "All pairs, over and over, in new batches of similar length each time."
     if len(pairs) == 0:
         raise argument_error('pairs', 'none', 'at least one')
 

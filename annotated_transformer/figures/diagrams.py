@@ -328,7 +328,7 @@ def architecture(
 def layer_diagram(
     stack: str = 'encoder',  # or decoder
 ) -> Diagram:
-    "One layer of the encoder or the decoder, as it stands in the architecture."
+    "One layer of the encoder or the decoder, as in the architecture."
     check_choice('stack', stack, ('encoder', 'decoder'))
     if stack == 'encoder':
         left, width, x = 6, 224, 126

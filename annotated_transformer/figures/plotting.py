@@ -43,7 +43,7 @@ class Picture(Figure):
 # %% ../../nbs/91_figures.plotting.ipynb #panels-2
 def panels(
     count: int,  # number of axes, >= 1
-    columns: int = 4,  # axes in a row at the most
+    columns: int = 4,  # maximum number of axes in a row
     size: tuple = (3.0, 2.6),  # width and height of one panel, inches
 ) -> tuple[Picture, list]:  # the picture and its axes, row by row
     "A picture with `count` axes in a grid."
@@ -67,7 +67,7 @@ def plain_text(
 def label_axis(
     axis,  # a matplotlib axis: ax.xaxis or ax.yaxis
     labels,  # one per tick, or None for plain numbers
-    limit: int = 30,  # labels at the most
+    limit: int = 30,  # maximum number of labels
     **text,  # how to write them
 ):
     "Write `labels` along one axis, leaving some out where there are too many."
@@ -81,7 +81,7 @@ def label_axis(
 def numbers_of(
     matrix,  # a tensor, an array, or lists already
 ) -> list:  # nested lists of numbers
-    "Plain lists, whatever the numbers came in."
+    "The numbers as plain lists."
     return matrix.tolist() if hasattr(matrix, 'tolist') else matrix
 
 
@@ -95,7 +95,7 @@ def heatmaps(
     limits: tuple | None = None,  # values of the darkest and brightest colour
     cmap: str = 'viridis',  # matplotlib's name of the colour map
     size: tuple = (3.0, 2.6),  # width and height of one panel, inches
-    columns: int = 4,  # panels in a row at the most
+    columns: int = 4,  # maximum number of panels in a row
 ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
     values = {title: numbers_of(matrix) for title, matrix in maps.items()}
@@ -197,7 +197,7 @@ def histograms(
 # %% ../../nbs/91_figures.plotting.ipynb #bars
 def bars(
     groups: dict,  # member -> its values, one for each label
-    labels,  # what stands under each group of bars
+    labels,  # labels under the groups of bars
     *,
     ylabel: str = '',  # what goes up
     title: str = '',  # over the picture
@@ -335,7 +335,7 @@ def overlays(
     *,
     limits: tuple | None = None,  # weights without and with full colour; None: 0, largest
     size: tuple = (2.2, 2.2),  # width and height of one panel, inches
-    columns: int = 6,  # panels in a row at the most
+    columns: int = 6,  # maximum number of panels in a row
 ) -> Picture:
     "Pictures under weights, on one colour scale."
     weights = {title: numbers_of(matrix) for title, matrix in (maps or {}).items()}

@@ -104,7 +104,7 @@ class AttentionMaps:
         layers: Sequence[int] | None = None,  # numbers from 0; None means all
         heads: Sequence[int] | None = None,  # numbers from 0; None means all
     ) -> dict:  # title -> Q K
-        "Some of the maps, by name. Raises `ValueError` for what is not there."
+        "Some of the maps, by name. Raises `ValueError` for what doesn't exist."
         check_choice('part', part, self.weights)
         maps = self.weights[part]
         n_layers, n_heads = maps.shape[:2]
@@ -201,7 +201,7 @@ def plot_attention(
     width = min(max(2.4, 0.16 * len(cols) + 1), largest)
     height = min(max(2.4, 0.16 * len(rows) + 1), largest)
 
-    # the heads of a layer side by side, as far as the page is wide
+    # the heads of a layer side by side, as many as fit on the page
     n_heads = attended.weights[part].shape[1] if heads is None else len(heads)
     columns = max(1, min(n_heads, int(11 / width)))
 

@@ -29,7 +29,7 @@ def packed_file(
 def static_fallback(
     attended: AttentionMaps,  # one example
 ):  # a `plotting.Picture`
-    "The mean over the heads of each part's last layer: the view for where no script runs."
+    "The mean over the heads of each part's last layer: the view where no script runs."
     from annotated_transformer.figures import plotting
 
     means = {part: maps[-1].mean(0) for part, maps in attended.weights.items()}

@@ -23,7 +23,7 @@ def record_attention(
     model: nn.Module,  # any module with `MultiHeadAttention` inside
 ) -> Iterator[dict]:  # name of a module -> list of weights B H Q K, one per call
     """Collect the weights of every attention that this thread runs inside the `with` block;
-    the model computes what it computes without."""
+    the model's results don't change."""
     records = {}
     handles = []
 
@@ -44,7 +44,7 @@ def record_attention(
 
 
 class _Recorder:
-    "The hooks of one attention. Other threads that run it pass them by."
+    "The hooks of one attention. Other threads that run it aren't recorded."
 
     def __init__(self, name, records):
         self.name = name

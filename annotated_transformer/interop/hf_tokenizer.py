@@ -65,7 +65,7 @@ class HuggingFaceTokenizer:
             theirs = hugging_face().AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # they raise whatever they stumble over
+        except Exception as error:  # they raise all kinds of errors
             raise ValueError(f'{folder} holds no readable tokenizer: {error}') from error
         return cls(theirs)
 
@@ -164,7 +164,7 @@ class HuggingFaceTokenizer:
 
     def save(
         self,
-        folder: str | os.PathLike[str],  # made if it is not there
+        folder: str | os.PathLike[str],  # made if it doesn't exist
     ) -> Path:  # the folder
         "Save the tokenizer's files, for `load`."
         self.theirs.save_pretrained(folder)
@@ -201,6 +201,6 @@ def load_translator(
         raise argument_error(
             'tokenizer',
             f'{len(tokenizer)} tokens',
-            f'{model.config.vocab_size} at the most, as the model has',
+            f'at most {model.config.vocab_size}, as the model has',
         )
     return Translator(model, tokenizer)

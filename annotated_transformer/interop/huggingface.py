@@ -33,7 +33,7 @@ def from_huggingface(
     model = unwrap_compiled(model)
     if isinstance(model, nn.Module):
         if revision is not None:
-            raise argument_error('revision', revision, 'None, here')
+            raise argument_error('revision', revision, 'None')
         name = type(model).__name__
         check_choice('model', name, CONVERSIONS)
         theirs = model.config
@@ -217,7 +217,7 @@ def read_hf_folder(
 
         weights = read_tensors(folder, CONVERSIONS[name])
         return name, config_class.from_dict(options), weights
-    except Exception as error:  # their classes raise whatever they stumble over
+    except Exception as error:  # their classes raise all kinds of errors
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
 

@@ -134,7 +134,7 @@ STRETCHED = dict(
 def rope_factor(
     rope: dict[str, Any],  # the `rope_parameters` of a configuration of theirs
 ) -> float:  # ours
-    "Read how positions are stretched. Raises `ValueError` for a way that ours can't."
+    "Read how positions are stretched. Raises `ValueError` for a method that ours lacks."
     kind = rope.get('rope_type', 'default')
     if kind not in ('default', 'llama3'):
         raise argument_error('rope_type', kind, "'default' or 'llama3'")

@@ -148,7 +148,7 @@ def stack_config(
     if not len(stack.layers):
         raise argument_error(f'{side}.layers', 0, 'at least one')
 
-    found: dict[str, Any] = {'add_zero_attn': False}  # which ours has not
+    found: dict[str, Any] = {'add_zero_attn': False}  # which ours doesn't have
     for i, layer in enumerate(stack.layers):
         name = f'{side}.layers.{i}'
         check_class(name, layer, layer_class)

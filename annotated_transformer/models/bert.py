@@ -43,10 +43,10 @@ class BERTConfig(StackConfig):
     norm_eps: float = 1e-12  # added to the variance
     activation: Activation = 'gelu'  # see `ACTIVATIONS`
     vocab_size: int = 30522  # V
-    max_len: int = 512  # tokens at the most, with the special ones
+    max_len: int = 512  # maximum number of tokens, with the special ones
     n_segments: int = 2  # kinds of segment
     n_classes: int = 2  # answers of a `SentenceClassifier`
-    pad_id: int = PAD  # fills up short sequences
+    pad_id: int = PAD  # pads short sequences
     cls_id: int = CLS_ID  # [CLS], the first token; its vector stands for the whole
     separator_id: int = SEP_ID  # [SEP], ends a segment
     mask_id: int = MASK_ID  # [MASK], where a word was taken out
@@ -79,7 +79,7 @@ class BERTConfig(StackConfig):
             )
 
     @property
-    def special(self) -> list[int]:  # ids that are no words
+    def special(self) -> list[int]:  # ids that aren't words
         return [self.pad_id, self.cls_id, self.separator_id, self.mask_id, self.unknown_id]
 
 # %% ../../nbs/53_models.bert.ipynb #bertembedding
@@ -144,8 +144,8 @@ def mask_tokens(
     generator: torch.Generator | None = None,  # of random numbers; None means torch's own
     mlm_probability: float = 0.15,  # of a word to be predicted
 ) -> tuple[Tensor, Tensor]:  # what is read, and targets, PAD where none; B L each
-    """Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each by its own
-    chance."""
+    """Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each
+    independently."""
     special = torch.tensor(config.special)
     every = torch.arange(config.vocab_size)
     ordinary = every[~torch.isin(every, special)]
@@ -199,7 +199,7 @@ class SentenceClassifier(nn.Module):
         pretrained: MaskedLanguageModel | SentenceClassifier,  # with a `bert` inside
         **changes,  # of its configuration: `n_classes`, dropout
     ) -> SentenceClassifier:  # with a copy of its body
-        "Take over what was learnt without labels."
+        "Take over what was learned without labels."
         new = cls(pretrained.config.replace(**changes))
         new.bert.load_state_dict(pretrained.bert.state_dict())
         return new.to(next(pretrained.parameters()).device)

@@ -48,9 +48,9 @@ class CaptionerConfig(StackConfig):
     patch_size: int = 4  # P, pixels
     n_channels: int = 1  # C: 3 for colours, 1 for grey
     vocab_size: int = 13  # V, words and special ids
-    max_len: int = 8  # words at the most, with the end
+    max_len: int = 8  # maximum number of words, with the end
     positions: Positions = 'learned'  # of words, see `POSITIONS`
-    pad_id: int = 0  # fills up short captions
+    pad_id: int = 0  # pads short captions
     bos_id: int = 1  # begins every caption
     eos_id: int = 2  # ends every caption
     presets = {

@@ -51,7 +51,7 @@ class GPTConfig(StackConfig):
     vocab_size: int = 50257  # V
     max_len: int = 1024  # positions, the limit of learned ones
     positions: Positions = 'learned'  # see `POSITIONS`
-    pad_id: int | None = PAD  # stands where nothing is to be predicted
+    pad_id: int | None = PAD  # marks where nothing is predicted
     bos_id: int | None = EOS  # one id ends a text and begins the next
     eos_id: int | None = EOS  # the same; None: texts have no end
     presets = {
@@ -118,7 +118,7 @@ class DecoderOnly(nn.Module):
     def prefill(
         self,
         prompt: Tensor,  # B S, without padding
-        max_len: int,  # tokens that will be decoded at the most
+        max_len: int,  # maximum number of tokens to decode
         *,
         beam_size: int = 1,  # hypotheses for each prompt
         bos_id: int | None = None,  # not used: the prompt is the beginning
@@ -161,7 +161,7 @@ class GPT(DecoderOnly):
 def prompt_cache(
     model: DecoderOnly,  # in evaluation mode
     prompt: Tensor,  # B S, without padding
-    max_len: int,  # tokens that will be decoded at the most
+    max_len: int,  # maximum number of tokens to decode
     *,
     beam_size: int = 1,  # hypotheses for each prompt
     static: bool = False,  # see `KVCache`

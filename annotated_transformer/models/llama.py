@@ -48,11 +48,13 @@ class LlamaConfig(Config):
     norm_eps: float = 1e-5  # added to the mean square
     qkv_bias: bool = False  # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False  # norms of queries and keys, as in Qwen 3
-    window: int | None = None  # tokens that one attends to at the most; None: all before it
+    window: int | None = (
+        None  # maximum number of tokens that one attends to; None: all before it
+    )
     n_experts: int = 0  # feed-forward networks to choose from; 0: one, for all tokens
     n_active: int = 2  # experts for each token, where there are some
     tie_weights: bool = False  # the embedding makes the logits, too
-    pad_id: int | None = None  # stands where nothing is to be predicted
+    pad_id: int | None = None  # marks where nothing is predicted
     bos_id: int | None = 1  # begins a text
     eos_id: int | None = 2  # ends it
     presets = {
@@ -145,14 +147,14 @@ class LlamaConfig(Config):
 # %% ../../nbs/62_models.llama.ipynb #window-in-a-layer
 def _layer_mask(
     x: Tensor,  # B L D, the new tokens
-    window: int,  # tokens that one attends to at the most
+    window: int,  # maximum number of tokens that one attends to
     mask: Tensor | None,  # bool, True = may attend; None: all so far
     cache: KVCache | None,  # of earlier tokens
     is_causal: bool,  # whether the layer was asked for a causal mask
 ) -> Tensor:  # bool
     "The mask of a layer with a window, which no kernel knows by name."
     if is_causal and mask is not None:
-        raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+        raise argument_error('mask', tuple(mask.shape), 'no mask together with is_causal')
     if mask is None:  # the new tokens may attend to all so far
         n_new = x.shape[1]
         n_before = 0 if cache is None else int(cache.length)
@@ -216,7 +218,7 @@ class LlamaLayer(nn.Module):
 
 # %% ../../nbs/62_models.llama.ipynb #llama-model
 class Llama(DecoderOnly):
-    """A decoder-only language model as they are built since 2023. Source: Touvron et al.
+    """A decoder-only language model of the kind built since 2023. Source: Touvron et al.
     2023."""
 
     config_class = LlamaConfig  # what `load_model` reads
@@ -257,7 +259,7 @@ from .modern_layers import check_heads
 def check_llama_config(
     config: LlamaConfig,  # to be checked
 ):
-    "Refuse sizes and ids that make no model, with a `ValueError`."
+    "Raise `ValueError` for sizes and ids that make no model."
     c = config
     check_sizes(
         vocab_size=c.vocab_size,

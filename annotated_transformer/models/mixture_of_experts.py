@@ -125,7 +125,7 @@ def check_experts(
     n_experts: int,  # E
     n_active: int,  # k, experts for each token
 ):
-    "Refuse numbers of experts that cannot be."
+    "Refuse impossible numbers of experts."
     check_sizes(n_experts=n_experts, n_active=n_active)
     if n_active > n_experts:
         raise argument_error('n_active', n_active, f'at most {n_experts} experts')

@@ -90,7 +90,9 @@ def _check_shared_inputs(
         )
     if mask is not None:
         if is_causal:
-            raise argument_error('mask', tuple(mask.shape), 'none beside is_causal')
+            raise argument_error(
+                'mask', tuple(mask.shape), 'no mask together with is_causal'
+            )
         check_mask(mask, (batch, n_heads, n_queries, key.shape[2]))
 
 # %% ../../nbs/60_models.modern_layers.ipynb #repeat-heads
@@ -176,7 +178,7 @@ class GroupedQueryAttention(MultiHeadAttention):
 # %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
 def sliding_window_mask(
     mask: Tensor,  # *batch Q K, bool, causal; True = may attend
-    window: int,  # keys at the most, the query's own among them
+    window: int,  # maximum number of keys, the query's own among them
 ) -> Tensor:  # *batch Q K
     "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
     check_sizes(window=window)

@@ -62,7 +62,7 @@ class AllocationCounter(TorchDispatchMode):
 def peak_bytes(
     work: Callable,  # () -> anything
 ) -> int:  # bytes
-    "How much memory tensors take at the same time, at the most, while `work` runs."
+    "The peak memory of all tensors while `work` runs."
     with AllocationCounter() as live:
         work()
     return live.peak

@@ -64,7 +64,7 @@ class SkinnyWeight:
         x: Tensor,  # *batch in
         bias: Tensor | None = None,  # out
     ) -> Tensor:  # *batch out
-        "`F.linear` with these weights, by the fastest way for so many rows."
+        "`F.linear` with these weights, by the fastest way for this number of rows."
         # a vector, or nothing at all
         if x.ndim < 2 or x.numel() == 0:
             return F.linear(x, self.weight, bias)
@@ -97,8 +97,8 @@ class SkinnyWeight:
 
 # %% ../../nbs/74_speed.decoding_speed.ipynb #skinny-layers
 class ReadOnly:
-    """A part whose products rest on weights that stay as they are. Raises `ValueError`
-    where it is converted, or given other weights."""
+    """A part that relies on its weights staying as they are. Raises `ValueError` if it is
+    converted or given other weights."""
 
     def _apply(self, *args, **options):  # behind `.to`, `.half` and the like
         raise self.refusal('convert')
@@ -155,7 +155,7 @@ class SkinnyQKVProjection(Skinny, QKVProjection):
         self.slices = {}  # (first row, last row) -> `SkinnyWeight`, made once
 
     def project_rows(self, x, rows):  # as there
-        key = (rows.start, rows.stop)  # a slice is no key before Python 3.12
+        key = (rows.start, rows.stop)  # a slice can't be a key before Python 3.12
         if key not in self.slices:
             self.slices[key] = SkinnyWeight(self.weight[rows], self.skinny.faster)
         bias = None if self.bias is None else self.bias[rows]

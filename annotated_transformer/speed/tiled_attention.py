@@ -68,7 +68,7 @@ def tiled_attention(
     value: Tensor,  # *batch K Dv
     *,
     mask: Tensor | None = None,  # bool, broadcastable to *batch Q K; True = may attend
-    dropout: float = 0.0,  # probability of dropping a weight, now
+    dropout: float = 0.0,  # probability of dropping a weight in this call
     is_causal: bool = False,  # query i may attend to keys 0 ... i
     tile: int = 128,  # keys looked at together
 ) -> Tensor:  # *batch Q Dv

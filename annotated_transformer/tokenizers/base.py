@@ -69,7 +69,7 @@ class Tokenizer(Protocol):
         self,
         ids: Iterable[int],  # special ones, too
     ) -> list[str]:  # a label for each id
-        "What to write on the axes of a figure; not to be put together again."
+        "Labels for the axes of a figure; joining them doesn't give the text back."
         ...
 
     def save(
@@ -94,7 +94,7 @@ def check_text(
     name: str,  # argument
     text: str,  # any, of characters that exist
 ):
-    "Refuse what is no text, or has half of a character in it."
+    "Refuse anything but text without halves of characters."
     if not isinstance(text, str):
         raise argument_error(name, text, 'a text, of type str')
     try:
@@ -103,7 +103,7 @@ def check_text(
         raise argument_error(
             name,
             text[max(0, error.start - 20) : error.end],
-            'a text without lone surrogates, which are no characters '
+            'a text without lone surrogates, which aren\'t characters '
             f'(here at {error.start})',
         ) from None
 

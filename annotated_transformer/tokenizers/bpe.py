@@ -57,11 +57,11 @@ SMALLEST = len(SPECIAL_TOKENS) + 256  # a vocabulary without any merge
 
 def require_tokenizers():  # the module
     "The library that learns and applies merges, or an `ImportError`."
-    return import_extra('tokenizers', 'byte pairs are learnt with', 'translation')
+    return import_extra('tokenizers', 'byte pairs are learned with', 'translation')
 
 
 def byte_level(
-    model,  # `tokenizers.models.BPE`, learnt or not
+    model,  # `tokenizers.models.BPE`, learned or not
     lowercase: bool = False,  # everything in lower case
     whitespace_as_suffix: bool = False,  # see `end_words_with_blank`
 ):  # `tokenizers.Tokenizer`
@@ -80,7 +80,7 @@ def byte_level(
 
 def learn_byte_pairs(
     texts: Iterable,  # of str, read once
-    vocab_size: int,  # tokens at the most, at least `SMALLEST`
+    vocab_size: int,  # maximum number of tokens, at least `SMALLEST`
     min_frequency: int = 2,  # occurrences of a pair that is joined
     **options,  # of `byte_level`
 ):  # `tokenizers.Tokenizer`
@@ -99,7 +99,7 @@ def learn_byte_pairs(
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #tokenizer
 class BPETokenizer:
-    "Text as ids of byte pairs, learnt by the `tokenizers` library."
+    "Text as ids of byte pairs, learned by the `tokenizers` library."
 
     special = SpecialTokens()  # ids of padding, begin and end: 0, 1, 2
     unk_id = 3  # of no text: all bytes have tokens
@@ -119,10 +119,10 @@ class BPETokenizer:
     def learn(
         cls,
         texts: Iterable,  # of str, read once, never all in memory
-        vocab_size: int = 10_000,  # V at the most; less where pairs run out
+        vocab_size: int = 10_000,  # maximum V; less where pairs run out
         min_frequency: int = 2,  # occurrences of a pair that is joined
         *,
-        lowercase: bool = False,  # everything in lower case, for ever
+        lowercase: bool = False,  # put every text in lower case, now and later
         whitespace_as_suffix: bool = False,  # a space ends each word, and begins none
     ) -> BPETokenizer:
         "Learn byte-pair encoding from texts; the same texts give the same tokenizer."
@@ -140,14 +140,14 @@ class BPETokenizer:
         first = next(texts, None)
         if first is None:
             raise argument_error('texts', 'none', 'at least one text')
-        learnt = learn_byte_pairs(
+        learned = learn_byte_pairs(
             chain([first], texts),
             vocab_size,
             min_frequency,
             lowercase=lowercase,
             whitespace_as_suffix=whitespace_as_suffix,
         )
-        return cls(learnt)
+        return cls(learned)
 
     def __len__(self) -> int:
         return self.tokenizer.get_vocab_size()  # V, with special ones
@@ -158,7 +158,7 @@ class BPETokenizer:
         return self.tokenizer.to_str() == other.tokenizer.to_str()
 
     def __reduce__(self):
-        return type(self), (self.tokenizer,)  # pickled without `ids`, which are made anew
+        return type(self), (self.tokenizer,)  # pickled without `ids`, which are made again
 
     def encode(
         self,
@@ -182,7 +182,7 @@ class BPETokenizer:
         self,
         texts: Iterable,  # of str
     ) -> list:  # of lists of ids
-        "The ids of many texts; the library encodes some thousand at once."
+        "The ids of many texts; the library encodes a few thousand at once."
         texts = checked_texts(texts)
         found = []
         while True:
@@ -217,13 +217,13 @@ class BPETokenizer:
         self,
         ids,  # list of int, or a tensor with one axis
     ) -> list:  # of texts, as labels of an axis
-        "A readable label for each id; not to be put together again."
+        "A readable label for each id; joining them doesn't give the text back."
         ids = checked_ids(ids, len(self))
         return [readable(self.tokenizer.id_to_token(i)) for i in ids]
 
     def save(
         self,
-        folder,  # made if it is not there
+        folder,  # made if it doesn't exist
     ) -> Path:  # the file
         "Write `tokenizer.json` into a folder."
         path = Path(folder) / TOKENIZER_FILE
@@ -337,7 +337,7 @@ def read_cutting(
 def parse_tokenizer(
     content: str,  # of a `tokenizer.json`
 ):  # `tokenizers.Tokenizer`
-    """Make a tokenizer anew from the tokens and merges alone, so that no setting of a file
+    """Build a tokenizer from the tokens and merges alone, so that no setting of a file
     changes ids."""
     parts = json.loads(content)
     model = parts['model']
@@ -439,13 +439,13 @@ def end_words_with_blank(
 def drop_merges(
     piece: str,  # bytes as letters, without a space inside
     ranks: dict,  # pair of tokens -> its place among the merges
-    dropout: float,  # probability that a pair is passed over, each time
+    dropout: float,  # probability that a pair is skipped, each time
     rng,  # `random.Random`
 ) -> list:  # of tokens
     "Encode with merges left out at random. Source: Provilkov et al. 2020, algorithm 1."
     tokens = list(piece)
     while True:
-        # neighbours that could be joined, and are not passed over this time
+        # neighbours that could be joined, and aren't skipped this time
         candidates = []
         for i, pair in enumerate(zip(tokens, tokens[1:])):
             if pair in ranks and rng.random() >= dropout:
@@ -453,22 +453,22 @@ def drop_merges(
         if not candidates:
             return tokens
 
-        # join the pair that was learnt first, at its first place in the word
+        # join the pair that was learned first, at its first place in the word
         _, i = min(candidates)
         tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #sampled-pairs
 class SampledPairs:
-    """Pairs of ids whose words are cut at random, anew each time they are gone through.
-    Source: Provilkov et al. 2020. Differs: a word has `n_cuts` cuts at the most."""
+    """Pairs of ids whose words are cut at random, differently on every pass.
+    Source: Provilkov et al. 2020. Differs: a word has at most `n_cuts` cuts."""
 
     n_cuts = 16
 
     def __init__(
         self,
-        tokenizer: BPETokenizer,  # whose merges are passed over at times
+        tokenizer: BPETokenizer,  # whose merges are sometimes skipped
         pairs: Iterable,  # of (source text, target text)
-        dropout: float = 0.1,  # probability that a merge is passed over
+        dropout: float = 0.1,  # probability that a merge is skipped
         seed: int = 0,  # of the cuts: the same seed, the same cuts in the same order
         max_len: int = 2**31,  # tokens; a longer side is cut as usual
     ):

@@ -16,7 +16,7 @@ from .base import Vocabulary, checked_ids
 __all__ = ['UNKNOWN_CHAR', 'CharTokenizer']
 
 # %% ../../nbs/37_tokenizers.characters.ipynb #characters
-UNKNOWN_CHAR = 1  # the id of BOS, which is no token of its own here
+UNKNOWN_CHAR = 1  # the id of BOS, which isn't a token of its own here
 
 
 @dataclass(frozen=True)

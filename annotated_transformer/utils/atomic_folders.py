@@ -108,12 +108,12 @@ def check_files(
         size = path.stat().st_size
         if size != files[name]['size']:
             raise ValueError(
-                f'{path} is damaged or exchanged: it has {size:,} bytes, and '
+                f'{path} is damaged or replaced: it has {size:,} bytes, and '
                 f'was written with {files[name]["size"]:,}'
             )
         if crc32(path) != files[name]['crc32']:
             raise ValueError(
-                f'{path} is damaged or exchanged: its CRC-32 is not that of the manifest'
+                f'{path} is damaged or replaced: its CRC-32 is not that of the manifest'
             )
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #check-replaceable
@@ -184,8 +184,8 @@ def flush(
 def write_folder(
     folder: str | os.PathLike[str],  # that is to be written, or replaced as a whole
     overwrite: bool = False,  # whatever it holds
-) -> Iterator[Path]:  # the folder to write into meanwhile
-    """What is written in the block takes the place of `folder`, if the block ends well.
+) -> Iterator[Path]:  # the folder to write into for now
+    """What is written in the block takes the place of `folder`, if the block succeeds.
     Raises `ValueError` if the folder cannot be replaced, `OSError` if the disk is full."""
     folder = check_replaceable(folder, overwrite)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ def write_folder(
 def remove_unfinished(
     folder: Path,  # absolute
 ):
-    "Remove what programs left beside it that were killed while they wrote, a day ago."
+    "Remove what programs left beside it when they were killed, over a day ago."
     a_day_ago = time.time() - 24 * 60 * 60
     for path in folder.parent.glob(f'.{escape(folder.name)}.new-*'):
         try:
@@ -289,7 +289,7 @@ def read_folder(
     read: Callable[[Path], Result],  # gets the folder
     names: Iterable[str] | None = None,  # of the files that it reads; None means all
 ) -> Result:  # what `read` returned
-    "Read files of one and the same version, checked. Raises what is wrong with them."
+    "Read files of one and the same version, checked. Raises an error if they're wrong."
     for attempt in range(50):
         manifest = None
         try:
@@ -315,7 +315,7 @@ def read_folder(
 def lock_folder(
     folder: str | os.PathLike[str],  # to be written, now and later
 ) -> Iterator[None]:
-    "Nobody else may lock the folder during the block. Raises `ValueError` if somebody has."
+    "Lock the folder during the block. Raises `ValueError` if somebody else has."
     from filelock import FileLock, Timeout  # torch brings it; here, as it is rarely needed
 
     folder = Path(os.path.realpath(folder))
@@ -340,12 +340,12 @@ def lock_folder(
 # %% ../../nbs/94_utils.atomic_folders.ipynb #fetch-file
 def fetch_file(
     url: str,  # of one file
-    path: str | os.PathLike[str],  # where to write it; its folder is made if need be
+    path: str | os.PathLike[str],  # where to write it; its folder is made if necessary
     checksum: str,  # SHA-256 that it must have, 64 hexadecimal digits
     advice: str = '',  # another way out, besides a download by hand
     timeout: float = 30,  # without an answer, seconds
 ):
-    "Download a file, whole and right or not at all. Raises `OSError` with the way out."
+    "Download a file, complete and checked, or not at all. Raises `OSError` that says what to do."
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

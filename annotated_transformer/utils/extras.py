@@ -17,7 +17,7 @@ def import_extra(
     what: str,  # what it is for: the beginning of a sentence that it ends
     extra: str,  # of this package, which brings it
 ) -> ModuleType:
-    "Import what is not always there. Raises `ImportError` that says how to get it."
+    "Import an optional package. Raises `ImportError` that says how to install it."
     try:
         return import_module(name)
     except ImportError as error:

@@ -105,7 +105,7 @@ def check_memory(
         ', '.join(sizes),
         given[0] if len(given) == 1 else given,
         f'less: {what} would take {format_bytes(n_bytes)}, and '
-        f'{format_bytes(available)} of memory are available',
+        f'{format_bytes(available)} of memory is available',
     )
 
 # %% ../../nbs/77_utils.memory.ipynb #model-bytes

@@ -17,7 +17,7 @@ __all__ = ['ProgressBar', 'TensorBoardCurves']
 
 # %% ../../nbs/99_utils.progress.ipynb #progress-bar
 class ProgressBar:
-    "A bar by tqdm: text in a terminal, a widget in a notebook. Messages stand above it."
+    "A bar by tqdm: text in a terminal, a widget in a notebook. Messages appear above it."
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class ProgressBar:
 
         # imported here, so that the library imports with torch alone
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # no lecture where there are no ipywidgets
+            warnings.simplefilter('ignore')  # no warning where there are no ipywidgets
             from tqdm.auto import tqdm
 
         hidden = wanted is None and not sys.stderr.isatty()
@@ -63,7 +63,7 @@ class ProgressBar:
 
 # %% ../../nbs/99_utils.progress.ipynb #curves
 class TensorBoardCurves:
-    "The history of a training, written for TensorBoard as it grows."
+    "The history of a run, written for TensorBoard as it grows."
 
     def __init__(self, folder: Path):  # for the files
         # find out now, not after the first steps
@@ -73,14 +73,14 @@ class TensorBoardCurves:
         self.ended = False
 
     def add(self, row: dict):  # of the history: numbers by name, and their step
-        "Write a row. Where that is impossible, warn once, and write no more."
+        "Write a row. If that is impossible, warn once, and write no more."
         from torch.utils.tensorboard import SummaryWriter
 
         if self.ended:
             return
         try:
             if self.writer is None:
-                # from this step on, what an earlier run has shown is taken back
+                # from this step on, remove what an earlier run has shown
                 self.writer = SummaryWriter(self.folder, purge_step=row['step'])
             for name, value in row.items():
                 if name != 'step':
@@ -91,11 +91,11 @@ class TensorBoardCurves:
             self.ended = True
 
     def close(self):
-        "Let go of the file; whoever trains again begins another one."
+        "Close the file; the next run begins another one."
         writer = self.writer
         self.writer = None
         if writer is not None:
             try:
                 writer.close()
             except OSError:
-                pass  # said before
+                pass  # there was a warning already

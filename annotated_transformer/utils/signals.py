@@ -18,7 +18,7 @@ __all__ = ['Interrupted', 'stop_signals']
 
 # %% ../../nbs/98_utils.signals.ipynb #stop-signals
 class Interrupted(KeyboardInterrupt):
-    "A training was asked to stop, and did so after a whole step."
+    "A run was asked to stop, and did so after finishing its step."
 
     def __init__(
         self,

@@ -112,7 +112,7 @@ if __name__ == "__main__":
         "--bpe-dropout",
         type=float,
         default=0.0,
-        help="probability that a merge is passed over in training",
+        help="probability that a merge is skipped in training",
     )
     parser.add_argument(
         "--r-drop",
