@@ -108,7 +108,7 @@ class QKVProjection(nn.Linear):
 
         # self-attention: one product makes all three
         if memory is None:
-            query, key, value = super().forward(x).split(self.row_counts, dim=-1)
+            query, key, value = self.project_rows(x).split(self.row_counts, dim=-1)
             return (
                 split_heads(query, self.n_heads),
                 split_heads(key, self.n_kv_heads),
@@ -136,7 +136,9 @@ class QKVProjection(nn.Linear):
         key, value = projected.split([n_key_rows, n_value_rows], dim=-1)
         return split_heads(key, self.n_kv_heads), split_heads(value, self.n_kv_heads)
 
-    def project_rows(self, x, rows):  # x times some rows of the packed matrix
+    def project_rows(self, x, rows=None):  # x times the packed matrix, or some of its rows
+        if rows is None:
+            return F.linear(x, self.weight, self.bias)
         bias = None if self.bias is None else self.bias[rows]
         return F.linear(x, self.weight[rows], bias)
 

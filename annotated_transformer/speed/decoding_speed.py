@@ -148,13 +148,22 @@ class SkinnyQKVProjection(Skinny, QKVProjection):
         faster: frozenset[int],  # each `row_class` that gains
     ):
         with torch.device('meta'):
-            super().__init__(plain.in_features, plain.n_heads, d_k=plain.d_k, d_v=plain.d_v)
+            super().__init__(
+                plain.in_features,
+                plain.n_heads,
+                n_kv_heads=plain.n_kv_heads,
+                d_k=plain.d_k,
+                d_v=plain.d_v,
+            )
         self.weight = plain.weight
         self.bias = plain.bias
         self.skinny = SkinnyWeight(plain.weight, faster)
         self.slices = {}  # (first row, last row) -> `SkinnyWeight`, made once
 
-    def project_rows(self, x, rows):  # as there
+    def project_rows(self, x, rows=None):  # as there
+        if rows is None:
+            return self.skinny.linear(x, self.bias)
+
         key = (rows.start, rows.stop)  # a slice can't be a key before Python 3.12
         if key not in self.slices:
             self.slices[key] = SkinnyWeight(self.weight[rows], self.skinny.faster)

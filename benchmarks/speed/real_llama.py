@@ -9,6 +9,7 @@ differs, the scores say by how much. Writes results/real_llama_cpu.json.
 
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -121,9 +122,9 @@ if __name__ == "__main__":
 
         prompt = prompts[0]
         ways = {
-            "theirs": lambda: their_tokens(theirs, prompt, options.tokens, beam_size),
-            "ours": lambda: our_tokens(ours, prompt, options.tokens, beam_size),
-            "prepared": lambda: our_tokens(prepared, prompt, options.tokens, beam_size),
+            "theirs": partial(their_tokens, theirs, prompt, options.tokens, beam_size),
+            "ours": partial(our_tokens, ours, prompt, options.tokens, beam_size),
+            "prepared": partial(our_tokens, prepared, prompt, options.tokens, beam_size),
         }
         times = compare(ways, options.rounds)
         runs.append(dict(what="decoding", beam_size=beam_size, seconds=times))
