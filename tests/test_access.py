@@ -20,6 +20,7 @@ PAGES = [
     "index",
     "02_attention",  # formulas, code and tests
     "34_inspection.attention_view",  # a picture that moves
+    "83_debugging.checklist",  # a report that is HTML
     "101_interop.weight_map",  # wide tables
     "95_figures.diagrams",  # drawings
     "genindex",  # made by Sphinx alone
