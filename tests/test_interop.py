@@ -588,6 +588,27 @@ def test_an_option_is_refused_by_each_model(option):
             from_huggingface(theirs_of(kind), **option)
 
 
+def test_a_gpt_with_an_output_matrix_of_its_own_is_read_and_written(tmp_path):
+    theirs = randomised(theirs_of("GPT2LMHeadModel", tie_word_embeddings=False))
+    theirs.save_pretrained(tmp_path)
+    ids = torch.randint(3, 49, (2, 9))
+
+    for given in (theirs, tmp_path):
+        ours = from_huggingface(given)
+        assert not ours.config.tie_weights
+        again = to_huggingface(ours)
+        with torch.no_grad():
+            expected = theirs(ids).logits
+            assert (ours(ids) - expected).abs().max() < 1e-4 * expected.abs().max()
+            assert torch.equal(again(ids).logits, expected)
+
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="missing: lm_head.weight"):
+        from_huggingface(tmp_path)
+
+
 @pytest.mark.parametrize(
     "ids",
     [
@@ -630,6 +651,7 @@ def models_of_ours():
     captioner = Captioner(CaptionerConfig(**sizes, norm="pre"))
     yield from (
         GPT(GPTConfig(**sizes, vocab_size=50, max_len=32)),
+        GPT(GPTConfig(**sizes, vocab_size=50, max_len=32, tie_weights=False)),
         BERT(bert),
         MaskedLanguageModel(bert),
         SentenceClassifier(bert),

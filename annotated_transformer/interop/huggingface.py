@@ -289,6 +289,7 @@ GPT2_OPTION_NAMES = dict(
     norm_eps='layer_norm_epsilon',
     attention_dropout='attn_pdrop',
     activation='activation_function',
+    tie_weights='tie_word_embeddings',
     pad_id='pad_token_id',
     bos_id='bos_token_id',
     eos_id='eos_token_id',
@@ -359,7 +360,6 @@ def gpt2_config(
         scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
         add_cross_attention=False,
-        tie_word_embeddings=True,
         embd_pdrop=theirs.resid_pdrop,
     )
     found = from_hf_options(GPT2_OPTION_NAMES, theirs)
@@ -488,6 +488,8 @@ class GPT2Conversion(Conversion):
         return gpt2_weight_map(ours)
 
     def tied(self, ours: GPTConfig):
+        if not ours.tie_weights:
+            return {}
         return {'lm_head.weight': 'transformer.wte.weight'}
 
 

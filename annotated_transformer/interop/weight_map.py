@@ -378,9 +378,12 @@ def gpt2_weight_map(
     config: GPTConfig,  # number of layers
 ) -> list[WeightMap]:
     "All parameters of a `GPT`, as `GPT2LMHeadModel` has them."
+    table = dict(GPT2_WEIGHTS)
+    if not config.tie_weights:
+        table['lm_head.weight'] = 'lm_head.weight'
     return [
         replace(match, transposed=match.theirs[0].endswith(GPT2_TRANSPOSED))
-        for match in expand_names(GPT2_WEIGHTS, config.n_layers)
+        for match in expand_names(table, config.n_layers)
     ]
 
 # %% ../../nbs/101_interop.weight_map.ipynb #bert-matches

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..config import argument_error, check_choice, check_sizes
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_sizes,
+    check_width,
+)
 from ..embeddings import TokenEmbedding
 from .vit import ViT, ViTConfig, patch_grid
 from ..positions import POSITIONS, InputEmbedding
@@ -47,6 +52,7 @@ class CaptionerConfig(StackConfig):
     width: int = 40  # of a picture, pixels
     patch_size: int = 4  # P, pixels
     n_channels: int = 1  # C: 3 for colours, 1 for grey
+    d_features: int | None = None  # F, of vectors given instead of pictures; None: pictures
     vocab_size: int = 13  # V, words and special ids
     max_len: int = 8  # maximum number of words, with the end
     positions: Positions = 'learned'  # of words, see `POSITIONS`
@@ -63,6 +69,8 @@ class CaptionerConfig(StackConfig):
         check_sizes(
             n_channels=self.n_channels, vocab_size=self.vocab_size, max_len=self.max_len
         )
+        if self.d_features is not None:
+            check_sizes(d_features=self.d_features)
         check_choice('positions', self.positions, POSITIONS)
         special = [self.pad_id, self.bos_id, self.eos_id]
         if len({id for id in special if id in range(self.vocab_size)}) < 3:
@@ -86,13 +94,19 @@ def image_config(
 
 
 class Captioner(EncoderDecoder):
-    "Pictures in, logits of words out: an image encoder and the paper's decoder."
+    """Pictures in, logits of words out: an image encoder and the paper's decoder. With
+    `d_features`, vectors of another encoder come in, and a linear layer takes the place of
+    ours."""
 
     config_class = CaptionerConfig  # what `load_model` reads
 
     def __init__(self, config: CaptionerConfig):  # architecture
         super().__init__()
-        self.config, self.vit = config, ViT(image_config(config))
+        self.config = config
+        if config.d_features is None:
+            self.vit = ViT(image_config(config))
+        else:
+            self.feature_proj = nn.Linear(config.d_features, config.d_model)
         self.output = TokenEmbedding(config.vocab_size, config.d_model)  # in and out
         self.tgt_embed = InputEmbedding(
             self.output, build_positions(config), config.dropout
@@ -102,6 +116,11 @@ class Captioner(EncoderDecoder):
 
     def encode(
         self,
-        images: Tensor,  # B C H W
-    ) -> tuple[Tensor, None]:  # memory B 1+N D, of which nothing is to be masked
-        return self.vit(images), None
+        images: Tensor,  # B C H W, or features B N F
+    ) -> tuple[Tensor, None]:  # memory B 1+N D or B N D, of which nothing is to be masked
+        d_features = self.config.d_features
+        if d_features is None:
+            return self.vit(images), None
+
+        check_width('features', images, d_features, 'd_features')
+        return self.feature_proj(images), None

@@ -15,6 +15,7 @@ from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
     check_choice,
+    check_flags,
     check_ids,
     check_sizes,
 )
@@ -51,6 +52,7 @@ class GPTConfig(StackConfig):
     vocab_size: int = 50257  # V
     max_len: int = 1024  # positions, the limit of learned ones
     positions: Positions = 'learned'  # see `POSITIONS`
+    tie_weights: bool = True  # the embedding makes the logits, too
     pad_id: int | None = PAD  # marks where nothing is predicted
     bos_id: int | None = EOS  # one id ends a text and begins the next
     eos_id: int | None = EOS  # the same; None: texts have no end
@@ -71,6 +73,7 @@ class GPTConfig(StackConfig):
         check_stack_config(self)
         check_sizes(vocab_size=self.vocab_size, max_len=self.max_len)
         check_choice('positions', self.positions, POSITIONS)
+        check_flags(tie_weights=self.tie_weights)
         ids = dict(pad_id=self.pad_id, bos_id=self.bos_id, eos_id=self.eos_id)
         check_ids(self.vocab_size, **{name: i for name, i in ids.items() if i is not None})
 
@@ -148,14 +151,18 @@ class GPT(DecoderOnly):
     def __init__(self, config: GPTConfig):  # architecture
         super().__init__()
         self.config = config
-        embedding = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-        self.embed = InputEmbedding(embedding, build_positions(config), config.dropout)
+
+        def embedding():
+            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
+
+        self.embed = InputEmbedding(embedding(), build_positions(config), config.dropout)
         self.blocks = Encoder.from_config(config, self.embed.rotary)
+        self.lm_head = None if config.tie_weights else embedding()
         init_weights(self)
 
     @property
-    def output(self) -> TokenEmbedding:
-        return self.embed.embedding  # makes logits, too
+    def output(self) -> TokenEmbedding:  # what makes logits
+        return self.embed.embedding if self.lm_head is None else self.lm_head
 
 # %% ../../nbs/50_models.gpt.ipynb #prompt-cache
 def prompt_cache(
