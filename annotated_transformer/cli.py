@@ -119,6 +119,7 @@ SAME_NAMES = (  # arguments of the library whose option is --argument
     'test',
     'text',
     'validation',
+    'vocab_size',
 )
 
 
@@ -562,7 +563,13 @@ add_training_command(
         Setting('validation', FILES),
         Setting('test', FILES),
         Setting('max_length', 'Longest, in characters.'),
+        Setting(
+            'vocab_size',
+            'Tokens of both languages together, at the most '
+            '[default: the preset\'s: 500 or 10000].',
+        ),
         Setting('lowercase', 'All in lower case.'),
+        Setting('nfkc', 'Full-width letters and digits as the usual ones (Unicode\'s NFKC).'),
         SEED,
         Setting('epochs', 'Epochs at the most.'),
         Setting(

@@ -218,6 +218,10 @@ def test_a_run_trains_as_it_is_told():
             ],
             dict(corpus="a.en,a.de", lowercase=True, patience=2, epochs=9, max_length=80),
         ),
+        (
+            ["--corpus", "a.zh,a.en", "--vocab-size", "8000", "--nfkc"],
+            dict(corpus="a.zh,a.en", vocab_size=8000, nfkc=True),
+        ),
     ],
     ids=str,
 )
@@ -449,3 +453,27 @@ def test_a_run_in_lower_case_is_scored_in_lower_case(tmp_path):
     ]
     cased, *_ = encode_parts(TranslationConfig(corpus=str(path), **SMALL))
     assert any("Zimmer" in target for _, target in cased.test)
+
+
+def test_full_width_letters_are_the_usual_ones_if_asked(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(
+        "".join(f"Room {i}\t第{chr(0xFF10 + i % 10)}号房间Ａ{i}\n" for i in range(100)),
+        encoding="utf-8",
+    )
+    options = dict(corpus=str(path), target="zh", **SMALL)
+    text, tokenizer, train_ids, _ = encode_parts(TranslationConfig(nfkc=True, **options))
+    assert not any("０" <= c <= "９" or c == "Ａ" for _, t in text.test for c in t)
+    assert tokenizer.encode("Ａ１") == tokenizer.encode("A1")
+    assert [*map(tokenizer.decode, train_ids[0])] == [*text.train[0]]
+
+    text, tokenizer, _, _ = encode_parts(TranslationConfig(**options))
+    assert all("Ａ" in target for _, target in text.test)
+    assert tokenizer.encode("Ａ１") != tokenizer.encode("A1")
+
+
+def test_the_command_says_how_small_a_vocabulary_may_be(tmp_path, corpus):
+    words = ["train-translation", "--corpus", str(corpus), "--vocab-size", "100"]
+    result = CliRunner().invoke(cli.app, [*words, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert "--vocab-size: got 100, expected at least 260" in " ".join(result.output.split())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,7 +62,7 @@ from ..transformer_config import NormOrder, TransformerConfig
 from ..translation import Translator
 
 # %% auto #0
-__all__ = ['TRANSLATION', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
+__all__ = ['TRANSLATION', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
 
 # %% ../../nbs/39_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class TranslationConfig(Config):
     target: str = 'de'  # language
     data_dir: str | None = None  # folder of the corpus; None: the usual place
     lowercase: bool = False  # all text in lower case
+    nfkc: bool = False  # full-width letters and digits as the usual ones
     whitespace_as_suffix: bool = False  # a blank ends each word, and begins none
     validation: str | None = None  # files of validation pairs; None: part of the corpus
     test: str | None = None  # files of test pairs; both or none
@@ -133,6 +135,7 @@ class TranslationConfig(Config):
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(
             lowercase=self.lowercase,
+            nfkc=self.nfkc,
             chunked_loss=self.chunked_loss,
             whitespace_as_suffix=self.whitespace_as_suffix,
         )
@@ -218,9 +221,18 @@ def open_text(
             max_length=config.max_length,
         )
 
+    if config.nfkc:
+        text = text.map(usual_characters)
     if config.lowercase:
-        return text.lowercased()
+        text = text.lowercased()
     return text
+
+
+def usual_characters(
+    pair,  # source text, target text
+) -> tuple:  # the same, full-width and other variants of a character made the usual one
+    "Both texts in Unicode's form NFKC."
+    return tuple(unicodedata.normalize('NFKC', text) for text in pair)
 
 
 def clean_pair(
@@ -262,6 +274,7 @@ def encode_parts(
         config.vocab_size,
         lowercase=config.lowercase,
         whitespace_as_suffix=config.whitespace_as_suffix,
+        nfkc=config.nfkc,
     )
     train_ids = MappedPairs.encode(tokenizer, clean.train)
     validation_ids = tokenizer.encode_pairs(clean.validation)
