@@ -561,7 +561,7 @@ add_training_command(
         Setting('target', 'Language that is written.', default='de'),
         Setting('data_dir', 'Folder of the corpus.', type=Path),
         Setting('validation', FILES),
-        Setting('test', FILES),
+        Setting('test', f'{FILES} Of multi30k: 2016, 2017, 2018 or mscoco.'),
         Setting('max_length', 'Longest, in characters.'),
         Setting(
             'vocab_size',
@@ -569,7 +569,9 @@ add_training_command(
             '[default: the preset\'s: 500 or 10000].',
         ),
         Setting('lowercase', 'All in lower case.'),
-        Setting('nfkc', 'Full-width letters and digits as the usual ones (Unicode\'s NFKC).'),
+        Setting(
+            'nfkc', 'Full-width letters and digits as the usual ones (Unicode\'s NFKC).'
+        ),
         SEED,
         Setting('epochs', 'Epochs at the most.'),
         Setting(

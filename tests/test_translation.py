@@ -205,6 +205,10 @@ def test_a_run_trains_as_it_is_told():
         (["--corpus", "multi30k"], None),  # with its own preset
         (["--corpus", "multi30k", "--preset", "numbers"], dict(corpus="multi30k")),
         (
+            "--corpus multi30k --preset numbers --target fr --test 2018".split(),
+            dict(corpus="multi30k", target="fr", test="2018"),
+        ),
+        (
             [
                 "--corpus",
                 "a.en,a.de",
@@ -477,3 +481,22 @@ def test_the_command_says_how_small_a_vocabulary_may_be(tmp_path, corpus):
     result = CliRunner().invoke(cli.app, [*words, "--out", str(tmp_path / "run")])
     assert result.exit_code == 2
     assert "--vocab-size: got 100, expected at least 260" in " ".join(result.output.split())
+
+
+def test_multi30k_has_a_test_by_name_and_no_files(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="test of multi30k: got '2020'"):
+        TranslationConfig(corpus="multi30k", test="2020")
+    with pytest.raises(ValueError, match="validation: got 'a.tsv', expected none"):
+        TranslationConfig(corpus="multi30k", validation="a.tsv", test="2017")
+
+    asked = {}
+    monkeypatch.setattr(
+        translation, "open_parallel_text", lambda *given, **options: asked.update(options)
+    )
+    options = dict(corpus="multi30k", target="fr", test="mscoco", data_dir=str(tmp_path))
+    translation.open_text(TranslationConfig(**options))
+    assert [asked[name] for name in ("data_dir", "target", "test")] == [
+        str(tmp_path),
+        "fr",
+        "mscoco",
+    ]

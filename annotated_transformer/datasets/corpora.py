@@ -68,7 +68,7 @@ COLUMN_OPTIONS = ['source_column', 'target_column']  # of `read_tsv`
 SPLIT_OPTIONS = ['validation', 'test', 'seed']  # of `split_pairs`
 CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
     'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'],
-    'multi30k': [],
+    'multi30k': ['test'],
     'one file': [*SPLIT_OPTIONS, *CLEANING_OPTIONS, *COLUMN_OPTIONS],
     'two files': [*SPLIT_OPTIONS, *CLEANING_OPTIONS],
 }
@@ -103,7 +103,7 @@ def open_parallel_text(
 
     # a corpus of its own
     if kind == 'multi30k':
-        return multi30k(data_dir, source=source, target=target)
+        return multi30k(data_dir, source=source, target=target, **options)
     if kind == 'numbers':
         if data_dir is not None:
             raise argument_error('data_dir', str(data_dir), 'None: numbers are in no files')

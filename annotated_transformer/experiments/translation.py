@@ -28,6 +28,7 @@ from annotated_transformer.config import (
 )
 from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.corpora import open_parallel_text
+from ..datasets.multi30k import MULTI30K_TESTS
 from ..datasets.parallel_text import ParallelText, clean_text
 from annotated_transformer.datasets.streamed_text import (
     MappedPairs,
@@ -78,7 +79,7 @@ class TranslationConfig(Config):
     nfkc: bool = False  # full-width letters and digits as the usual ones
     whitespace_as_suffix: bool = False  # a blank ends each word, and begins none
     validation: str | None = None  # files of validation pairs; None: part of the corpus
-    test: str | None = None  # files of test pairs; both or none
+    test: str | None = None  # files of test pairs; both or none; of multi30k a name
     max_length: int | None = None  # characters of a side, in files; longer ones are dropped
     vocab_size: int = 500  # tokens of both languages together, at the most
 
@@ -141,14 +142,21 @@ class TranslationConfig(Config):
         )
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
 
-        if (self.validation is None) != (self.test is None):
+        if self.corpus == 'multi30k':
+            if self.validation is not None:
+                raise argument_error(
+                    'validation', self.validation, 'none: multi30k comes divided'
+                )
+            if self.test is not None:
+                check_choice('test of multi30k', self.test, MULTI30K_TESTS)
+        elif (self.validation is None) != (self.test is None):
             raise argument_error(
                 'validation, test',
                 (self.validation, self.test),
                 'files for both, or for none',
             )
-        if self.test is not None and self.corpus in ('numbers', 'multi30k'):
-            raise argument_error('test', self.test, f'none: {self.corpus} comes divided')
+        if self.test is not None and self.corpus == 'numbers':
+            raise argument_error('test', self.test, 'none: numbers comes divided')
         if self.r_drop and not self.dropout:
             raise argument_error('r_drop', self.r_drop, '0 without dropout: passes agree')
 
@@ -201,7 +209,7 @@ def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
 ) -> ParallelText:  # as it is learnt, and as it is scored against
     "The corpus of a run."
-    # the configuration names files for both parts, or for none
+    # the configuration names files for both parts, or for none; multi30k has several tests
     if config.validation is None or config.test is None:
         text = open_parallel_text(
             config.corpus,
@@ -209,6 +217,7 @@ def open_text(
             source=config.source,
             target=config.target,
             max_length=config.max_length,
+            test=config.test,
         )
     else:
         text = open_divided_text(
@@ -281,7 +290,7 @@ def encode_parts(
     test_ids = tokenizer.encode_pairs(clean.test)
 
     # files of their own are named by options of their own
-    divided = config.test is not None
+    divided = config.validation is not None
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
     check_lengths('corpus', train_ids, longest, tokenizer)
     check_lengths('validation' if divided else 'corpus', validation_ids, longest, tokenizer)
