@@ -15,6 +15,7 @@ from .numbers import number_pairs
 from annotated_transformer.datasets.parallel_text import (
     ParallelText,
     clean_pairs,
+    plain_name,
     read_pairs,
 )
 
@@ -58,7 +59,7 @@ def check_order(
     target: str,  # language that is written
 ):
     "Refuse two files whose endings name the languages the other way round."
-    endings = [path.name.removesuffix('.gz').rpartition('.')[2] for path in paths]
+    endings = [plain_name(path).rpartition('.')[2] for path in paths]
     if source != target and endings == [target, source]:
         raise argument_error('corpus', endings, f'the file in {source} first: it is read')
 
