@@ -24,6 +24,7 @@ try:
 except ImportError as error:
     raise ImportError('this command is built with typer: pip install typer') from error
 
+from . import __version__
 from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
@@ -46,10 +47,10 @@ from .translation import translate_lines
 from .utils.signals import Interrupted
 
 # %% auto #0
-__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main',
-           'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder',
-           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'decode',
-           'translate']
+__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'show_version', 'program',
+           'Stopped', 'main', 'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
+           'default_folder', 'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines',
+           'decode', 'translate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -60,8 +61,24 @@ app = typer.Typer(
 )
 
 
+def show_version(
+    asked: bool,  # --version was given
+):
+    "Print the version of the library, and end the program."
+    if asked:
+        typer.echo(f'annotated-transformer {__version__}')
+        raise typer.Exit
+
+
 @app.callback()
-def program():
+def program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            '--version', callback=show_version, is_eager=True, help='Print the version.'
+        ),
+    ] = False,
+):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
 
@@ -598,6 +615,13 @@ def translate(
             help='Write where each head looks in the first sentence to this HTML page.'
         ),
     ] = None,
+    line_buffered: Annotated[
+        bool,
+        typer.Option(
+            '--line-buffered',
+            help='Answer each line at once, for a program that waits for the answer.',
+        ),
+    ] = False,
     device: Device = 'auto',
 ):
     "Translate each line of standard input."
@@ -607,8 +631,8 @@ def translate(
         check_beam(beam, length_penalty, n_best)
         translator = load_translator(model, device)
 
-        # at a terminal each sentence is answered at once
-        at_once = 1 if sys.stdin.isatty() else 1000
+        # at a terminal each sentence is answered at once; more together take less time
+        at_once = 1 if line_buffered or sys.stdin.isatty() else 1000
         options = dict(beam_size=beam, length_penalty=length_penalty)
         lines = translate_lines(
             sys.stdin.buffer, translator, n_best=n_best, at_once=at_once, **options

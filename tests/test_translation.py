@@ -9,6 +9,9 @@ for package in ("tokenizers", "sacrebleu", "sacremoses"):
 
 import json
 import re
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -500,3 +503,34 @@ def test_multi30k_has_a_test_by_name_and_no_files(tmp_path, monkeypatch):
         "fr",
         "mscoco",
     ]
+
+
+@pytest.fixture(scope="module")
+def saved(uncut, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    save_model(uncut.model, folder, uncut.tokenizer)
+    return folder
+
+
+def test_a_program_that_waits_for_each_answer_gets_it(saved):
+    command = [sys.executable, "-m", "annotated_transformer", "translate"]
+    options = ["--model", saved, "--line-buffered", "--device", "cpu", "--beam", "1"]
+    with subprocess.Popen(
+        [*command, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        stop = threading.Timer(120, process.kill)
+        stop.start()
+        answers = []
+        for line in ("one and two", "", "six and four"):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            answers.append(process.stdout.readline())  # before the end of the input
+        process.stdin.close()
+        assert process.stdout.read() == "" and process.wait() == 0
+        stop.cancel()
+    expected = translate(saved, ["one and two", "", "six and four"], beam_size=1)
+    assert [answer.removesuffix("\n") for answer in answers] == expected
