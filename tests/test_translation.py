@@ -534,3 +534,12 @@ def test_a_program_that_waits_for_each_answer_gets_it(saved):
         stop.cancel()
     expected = translate(saved, ["one and two", "", "six and four"], beam_size=1)
     assert [answer.removesuffix("\n") for answer in answers] == expected
+
+
+def test_numbers_in_chinese_are_cut_into_characters():
+    config = TranslationConfig(target="zh-CN", vocab_size=400)
+    text, tokenizer, train_ids, _ = encode_parts(config)
+    assert text.target == "zh-CN" and all(t.isalpha() for _, t in text.test)
+    target = max((target for _, target in text.test), key=len)
+    assert tokenizer.words(tokenizer.encode(target)) == [*target]
+    assert tokenizer.decode(train_ids[0][1]) == text.train[0][1]
