@@ -192,7 +192,7 @@ def score_translations(
     def score(metric):
         return metric.corpus_score(predictions, [references]).score
 
-    scores = dict(
+    scores: dict[str, Any] = dict(
         exact_match=exact_match(predictions, references),
         bleu=score(bleu),
         bleu_lowercase=score(bleu_lowercase),
