@@ -24,6 +24,7 @@ try:
 except ImportError as error:
     raise ImportError('this command is built with typer: pip install typer') from error
 
+from . import __version__
 from .checkpoint import load_model
 from .config import SpecialTokens, argument_error
 from .data import EOS, FIRST_SYMBOL, pad_sequences
@@ -56,10 +57,10 @@ from .translation import translate_lines
 from .utils.signals import Interrupted
 
 # %% auto #0
-__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'program', 'Stopped', 'main',
-           'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment', 'default_folder',
-           'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines', 'check_decodes',
-           'decode', 'translate', 'generate']
+__all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'show_version', 'program',
+           'Stopped', 'main', 'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
+           'default_folder', 'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines',
+           'check_decodes', 'decode', 'translate', 'generate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -70,8 +71,24 @@ app = typer.Typer(
 )
 
 
+def show_version(
+    asked: bool,  # --version was given
+):
+    "Print the version of the library, and end the program."
+    if asked:
+        typer.echo(f'annotated-transformer {__version__}')
+        raise typer.Exit
+
+
 @app.callback()
-def program():
+def program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            '--version', callback=show_version, is_eager=True, help='Print the version.'
+        ),
+    ] = False,
+):
     """The Transformer of 'Attention Is All You Need', as a tested library. Each command has
     a --help. Training commands may be started in several processes by torchrun."""
 
@@ -132,6 +149,7 @@ SAME_NAMES = (  # arguments of the library whose option is --argument
     'test',
     'text',
     'validation',
+    'vocab_size',
 )
 
 
@@ -598,9 +616,17 @@ add_training_command(
         Setting('target', 'Target language.', default='de'),
         Setting('data_dir', 'Folder of the corpus.', type=Path),
         Setting('validation', FILES),
-        Setting('test', FILES),
-        Setting('max_length', 'Drop pairs with more characters on a side.'),
-        Setting('lowercase', 'Put all text in lower case.'),
+        Setting('test', f'{FILES} Of multi30k: 2016, 2017, 2018 or mscoco.'),
+        Setting('max_length', 'Longest, in characters.'),
+        Setting(
+            'vocab_size',
+            'Tokens of both languages together, at the most '
+            '[default: the preset\'s: 500 or 10000].',
+        ),
+        Setting('lowercase', 'All in lower case.'),
+        Setting(
+            'nfkc', 'Full-width letters and digits as the usual ones (Unicode\'s NFKC).'
+        ),
         SEED,
         Setting('epochs', 'Maximum number of epochs.'),
         Setting(
@@ -636,6 +662,13 @@ def translate(
             help='Write an HTML page that shows where each head looks in the first sentence.'
         ),
     ] = None,
+    line_buffered: Annotated[
+        bool,
+        typer.Option(
+            '--line-buffered',
+            help='Answer each line at once, for a program that waits for the answer.',
+        ),
+    ] = False,
     device: Device = 'auto',
 ):
     "Translate each line of standard input."
@@ -645,8 +678,8 @@ def translate(
         check_beam(beam, length_penalty, n_best)
         translator = load_translator(model, device)
 
-        # at a terminal each sentence is answered at once
-        at_once = 1 if sys.stdin.isatty() else 1000
+        # at a terminal each sentence is answered at once; more together take less time
+        at_once = 1 if line_buffered or sys.stdin.isatty() else 1000
         options = dict(beam_size=beam, length_penalty=length_penalty)
         lines = translate_lines(
             sys.stdin.buffer, translator, n_best=n_best, at_once=at_once, **options

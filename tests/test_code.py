@@ -98,7 +98,9 @@ def test_imports_form_no_cycle():
 def test_the_core_imports_nothing_that_is_built_on_it():
     # a command and a translator are built from all of it
     core = [
-        name for name in modules() if "." not in name and name not in ("cli", "translation", "generation")
+        name
+        for name in modules()
+        if "." not in name and name not in ("cli", "translation", "generation")
     ]
     assert {"attention", "transformer", "training", "decoding"} <= set(core)
 

@@ -119,6 +119,7 @@ def loaded(tmp_path_factory):
 @settings(max_examples=300, deadline=None)
 @given(
     st.text()
+    | st.text("a1猫犬々かーがﾊﾞ\u3099ที่นขម្မ고。，（ \ufe0f")
     | st.sampled_from(
         ["<pad>", "<bos>a", " <eos>\t", "<unk>", "\u0000", "a\u0301", "👩‍👩‍👧"]
     )
@@ -132,7 +133,11 @@ def test_any_text_comes_back(loaded, text):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text() | st.text("ab,. -\n\u0301\u2060"))
+@given(
+    st.text()
+    | st.text("ab,. -\n\u0301\u2060")
+    | st.text("a1猫犬々かーがﾊﾞ\u3099ที่นขម្မ고。，（ \ufe0f\u2060")
+)
 def test_words_that_end_with_a_blank_lose_nothing_but_joiners(text):
     for tokenizer in (SUFFIX, pickle.loads(pickle.dumps(SUFFIX))):
         ids = tokenizer.encode(text)

@@ -9,6 +9,9 @@ for package in ("tokenizers", "sacrebleu", "sacremoses"):
 
 import json
 import re
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,6 +208,10 @@ def test_a_run_trains_as_it_is_told():
         (["--corpus", "multi30k"], None),  # with its own preset
         (["--corpus", "multi30k", "--preset", "numbers"], dict(corpus="multi30k")),
         (
+            "--corpus multi30k --preset numbers --target fr --test 2018".split(),
+            dict(corpus="multi30k", target="fr", test="2018"),
+        ),
+        (
             [
                 "--corpus",
                 "a.en,a.de",
@@ -217,6 +224,10 @@ def test_a_run_trains_as_it_is_told():
                 "80",
             ],
             dict(corpus="a.en,a.de", lowercase=True, patience=2, epochs=9, max_length=80),
+        ),
+        (
+            ["--corpus", "a.zh,a.en", "--vocab-size", "8000", "--nfkc"],
+            dict(corpus="a.zh,a.en", vocab_size=8000, nfkc=True),
         ),
     ],
     ids=str,
@@ -449,3 +460,86 @@ def test_a_run_in_lower_case_is_scored_in_lower_case(tmp_path):
     ]
     cased, *_ = encode_parts(TranslationConfig(corpus=str(path), **SMALL))
     assert any("Zimmer" in target for _, target in cased.test)
+
+
+def test_full_width_letters_are_the_usual_ones_if_asked(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(
+        "".join(f"Room {i}\t第{chr(0xFF10 + i % 10)}号房间Ａ{i}\n" for i in range(100)),
+        encoding="utf-8",
+    )
+    options = dict(corpus=str(path), target="zh", **SMALL)
+    text, tokenizer, train_ids, _ = encode_parts(TranslationConfig(nfkc=True, **options))
+    assert not any("０" <= c <= "９" or c == "Ａ" for _, t in text.test for c in t)
+    assert tokenizer.encode("Ａ１") == tokenizer.encode("A1")
+    assert [*map(tokenizer.decode, train_ids[0])] == [*text.train[0]]
+
+    text, tokenizer, _, _ = encode_parts(TranslationConfig(**options))
+    assert all("Ａ" in target for _, target in text.test)
+    assert tokenizer.encode("Ａ１") != tokenizer.encode("A1")
+
+
+def test_the_command_says_how_small_a_vocabulary_may_be(tmp_path, corpus):
+    words = ["train-translation", "--corpus", str(corpus), "--vocab-size", "100"]
+    result = CliRunner().invoke(cli.app, [*words, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert "--vocab-size: got 100, expected at least 260" in " ".join(result.output.split())
+
+
+def test_multi30k_has_a_test_by_name_and_no_files(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="test of multi30k: got '2020'"):
+        TranslationConfig(corpus="multi30k", test="2020")
+    with pytest.raises(ValueError, match="validation: got 'a.tsv', expected none"):
+        TranslationConfig(corpus="multi30k", validation="a.tsv", test="2017")
+
+    asked = {}
+    monkeypatch.setattr(
+        translation, "open_parallel_text", lambda *given, **options: asked.update(options)
+    )
+    options = dict(corpus="multi30k", target="fr", test="mscoco", data_dir=str(tmp_path))
+    translation.open_text(TranslationConfig(**options))
+    assert [asked[name] for name in ("data_dir", "target", "test")] == [
+        str(tmp_path),
+        "fr",
+        "mscoco",
+    ]
+
+
+@pytest.fixture(scope="module")
+def saved(uncut, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    save_model(uncut.model, folder, uncut.tokenizer)
+    return folder
+
+
+def test_a_program_that_waits_for_each_answer_gets_it(saved):
+    command = [sys.executable, "-m", "annotated_transformer", "translate"]
+    options = ["--model", saved, "--line-buffered", "--device", "cpu", "--beam", "1"]
+    with subprocess.Popen(
+        [*command, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        stop = threading.Timer(120, process.kill)
+        stop.start()
+        answers = []
+        for line in ("one and two", "", "six and four"):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            answers.append(process.stdout.readline())  # before the end of the input
+        process.stdin.close()
+        assert process.stdout.read() == "" and process.wait() == 0
+        stop.cancel()
+    expected = translate(saved, ["one and two", "", "six and four"], beam_size=1)
+    assert [answer.removesuffix("\n") for answer in answers] == expected
+
+
+def test_numbers_in_chinese_are_cut_into_characters():
+    config = TranslationConfig(target="zh-CN", vocab_size=400)
+    text, tokenizer, train_ids, _ = encode_parts(config)
+    assert text.target == "zh-CN" and all(t.isalpha() for _, t in text.test)
+    target = max((target for _, target in text.test), key=len)
+    assert tokenizer.words(tokenizer.encode(target)) == [*target]
+    assert tokenizer.decode(train_ids[0][1]) == text.train[0][1]

@@ -233,3 +233,21 @@ def test_view_of_sixty_tokens_fits_a_phone(browser, tmp_path):
             "const s = document.querySelector('.scroll'); return s.scrollWidth > s.clientWidth"
         )
         assert len(shown(browser)[0]) == 6 * 8 * 60
+
+
+def test_labels_stand_upright_in_every_script(browser, tmp_path):
+    "Latin labels lie on their side and are read upwards; Chinese, Japanese and Korean ones run downwards."
+    labels = ["the", "▁cat", "看见了", "ねこ", "고양이", "猫a"]
+    weights = torch.full((1, 1, 1, len(labels)), 1 / len(labels))
+    view = attention_view(AttentionMaps({"all": weights}, {"all": ["q"]}, {"all": labels}))
+    browser.get(view.save(tmp_path / "view.html").as_uri())
+    styles = browser.execute_script(
+        """return [...document.querySelectorAll('.key')].filter(key => key.textContent)
+        .map(key => getComputedStyle(key)).map(style => [style.textOrientation, style.transform])"""
+    )
+    assert len(styles) == len(labels)
+    for label, (orientation, transform) in zip(labels, styles):
+        if label.strip("▁").isascii():
+            assert orientation == "sideways" and transform.startswith("matrix(-1"), label
+        else:
+            assert (orientation, transform) == ("mixed", "none"), label

@@ -15,6 +15,7 @@ from .numbers import number_pairs
 from annotated_transformer.datasets.parallel_text import (
     ParallelText,
     clean_pairs,
+    plain_name,
     read_pairs,
 )
 
@@ -58,7 +59,7 @@ def check_order(
     target: str,  # language that is written
 ):
     "Refuse two files whose endings name the languages the other way round."
-    endings = [path.name.removesuffix('.gz').rpartition('.')[2] for path in paths]
+    endings = [plain_name(path).rpartition('.')[2] for path in paths]
     if source != target and endings == [target, source]:
         raise argument_error(
             'corpus', endings, f'the file in {source} first: it is the source'
@@ -70,7 +71,7 @@ COLUMN_OPTIONS = ['source_column', 'target_column']  # of `read_tsv`
 SPLIT_OPTIONS = ['validation', 'test', 'seed']  # of `split_pairs`
 CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
     'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'],
-    'multi30k': [],
+    'multi30k': ['test'],
     'one file': [*SPLIT_OPTIONS, *CLEANING_OPTIONS, *COLUMN_OPTIONS],
     'two files': [*SPLIT_OPTIONS, *CLEANING_OPTIONS],
 }
@@ -105,7 +106,7 @@ def open_parallel_text(
 
     # a corpus of its own
     if kind == 'multi30k':
-        return multi30k(data_dir, source=source, target=target)
+        return multi30k(data_dir, source=source, target=target, **options)
     if kind == 'numbers':
         if data_dir is not None:
             raise argument_error(

@@ -22,7 +22,7 @@ from annotated_transformer.datasets.parallel_text import (
 
 # %% auto #0
 __all__ = ['is_held_out', 'hold_out', 'hold_out_end', 'stratified_split', 'known_texts', 'shares_text', 'count_shared',
-           'group_pairs', 'hold_out_groups', 'split_pairs']
+           'group_pairs', 'hold_out_groups', 'describe_giant', 'split_pairs']
 
 # %% ../../nbs/29_datasets.held_out.ipynb #is-held-out
 def is_held_out(
@@ -170,6 +170,27 @@ def hold_out_groups(
     return part_of
 
 
+def describe_giant(
+    pairs: list,  # of (source text, target text)
+    groups: list,  # of each pair, from `group_pairs`
+) -> str:  # empty where no text is in several pairs
+    "Which text joins the largest group, and what can be done about it."
+    largest = Counter(groups).most_common(1)
+    texts = Counter()
+    for pair, group in zip(pairs, groups):
+        if largest and group == largest[0][0]:
+            texts.update({fold_text(text) for text in pair})
+
+    for text, n_pairs in texts.most_common(1):
+        if n_pairs > 1:
+            return (
+                f'. {n_pairs:,} pairs have the text {text[:60]!r}, which joins them: drop '
+                'it, or divide the corpus yourself and name the parts (validation and test, '
+                'on the command line --validation and --test)'
+            )
+    return ''
+
+
 def split_pairs(
     pairs: Iterable,  # of (source text, target text)
     *,
@@ -203,7 +224,8 @@ def split_pairs(
             raise argument_error(
                 'pairs',
                 f'{len(pairs)} in {len(sizes)} groups that share texts',
-                f'enough small groups to have some for {part}',
+                f'enough small groups to have some for {part}'
+                f'{describe_giant(pairs, groups)}',
             )
 
     # shuffle by a hash: the same order whatever the direction

@@ -17,21 +17,77 @@ from ..utils.extras import import_extra
 from .parallel_text import ParallelText, clean_text, fold_text
 
 # %% auto #0
-__all__ = ['SMALL_NUMBERS', 'spell_number', 'draw_numbers', 'number_pairs']
+__all__ = ['SIMPLIFIED_CHINESE', 'CHINESE_DIGITS', 'CHINESE_UNITS', 'CHINESE_GROUPS', 'SMALL_NUMBERS', 'spell_number',
+           'spell_chinese_group', 'spell_chinese', 'draw_numbers', 'number_pairs']
 
 # %% ../../nbs/47_datasets.numbers.ipynb #spell-number
+SIMPLIFIED_CHINESE = 'zh', 'zh-cn', 'zh-hans', 'zho', 'cmn'  # codes of the language
+
+
 def spell_number(
     number: int,  # from 0 up
-    language: str,  # one that num2words knows, such as 'de'
+    language: str,  # one of num2words, such as 'de', or 'zh'
 ) -> str:  # in words
-    "Write a number out. Raises `ImportError` without num2words."
+    "Write a number out. Raises `ImportError` without num2words, except in Chinese."
+    if language.replace('_', '-').lower() in SIMPLIFIED_CHINESE:
+        return spell_chinese(number)
+
     library = import_extra('num2words', 'numbers are written out by', 'translation')
-    check_choice('language', language, sorted(library.CONVERTER_CLASSES))
+    check_choice('language', language, sorted([*library.CONVERTER_CLASSES, 'zh']))
     try:
         words = clean_text(library.num2words(number, lang=language))
     except Exception as error:  # languages differ in how they fail
         raise argument_error('number', number, f'one with words in {language}') from error
     return words.replace('einstausend', 'eintausend')  # in German; num2words keeps the s
+
+# %% ../../nbs/47_datasets.numbers.ipynb #spell-chinese
+CHINESE_DIGITS = '零一二三四五六七八九'
+CHINESE_UNITS = [('千', 1000), ('百', 100), ('十', 10), ('', 1)]  # inside a group
+CHINESE_GROUPS = [('亿', 10**8), ('万', 10**4), ('', 1)]
+
+
+def spell_chinese_group(
+    group: int,  # from 1 to 9,999
+) -> str:
+    "Four digits with their units, zeros in the middle as one 零."
+    words = ''
+    skipped = False  # a zero, since the last digit
+    for unit, value in CHINESE_UNITS:
+        digit, group = divmod(group, value)
+        if digit == 0:
+            skipped = True
+            continue
+        if words and skipped:
+            words += '零'
+        skipped = False
+        words += ('两' if digit == 2 and unit == '千' else CHINESE_DIGITS[digit]) + unit
+    return words
+
+
+def spell_chinese(
+    number: int,  # from 0 to 999,999,999
+) -> str:  # in simplified characters, without blanks
+    "Write a number out in Chinese. Raises `ValueError` for others."
+    if type(number) is not int or not 0 <= number < 10**9:
+        raise argument_error('number', number, 'a whole number from 0 to 999,999,999')
+    if number == 0:
+        return '零'
+
+    words = ''
+    skipped = False  # a group of zeros, since the last one
+    for unit, value in CHINESE_GROUPS:
+        group, number = divmod(number, value)
+        if group == 0:
+            skipped = True
+            continue
+        if words and (skipped or group < 1000):
+            words += '零'
+        skipped = False
+        words += ('两' if group == 2 and unit else spell_chinese_group(group)) + unit
+
+    if words.startswith('一十'):
+        return words[1:]
+    return words
 
 # %% ../../nbs/47_datasets.numbers.ipynb #number-pairs
 SMALL_NUMBERS = 1000  # larger ones are composed of those below it
@@ -70,11 +126,11 @@ def number_pairs(
     n_test: int = 2_000,  # pairs for test
     *,
     limit: int = 1_000_000,  # all numbers are below it
-    source: str = 'en',  # a language of num2words
+    source: str = 'en',  # a language of `spell_number`
     target: str = 'de',  # another one
     seed: int = 0,  # of the draw
 ) -> ParallelText:
-    "Write numbers out in two languages, no number twice. Needs num2words."
+    "Write numbers out in two languages, no number twice. Needs num2words, but for Chinese."
     check_sizes(n_train=n_train, n_validation=n_validation, n_test=n_test, limit=limit)
     check_seed(seed)
     if source == target:

@@ -5,8 +5,13 @@
 # %% ../../nbs/41_datasets.parallel_text.ipynb #parallel-text-code-2
 from __future__ import annotations
 
+import bz2
+import csv
 import gzip
+import lzma
+import re
 import unicodedata
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -26,15 +31,26 @@ if TYPE_CHECKING:  # it imports this module
     from annotated_transformer.datasets.streamed_text import StreamedPairs
 
 # %% auto #0
-__all__ = ['DROP_REASONS', 'clean_text', 'fold_text', 'text_digest', 'clean_pairs', 'ParallelText', 'text_lines',
-           'read_text_files', 'read_tsv', 'read_pairs']
+__all__ = ['INVISIBLE', 'DROP_REASONS', 'OPENERS', 'BEGINNINGS', 'HEADER_WORDS', 'clean_text', 'has_text', 'fold_text',
+           'text_digest', 'clean_pairs', 'ParallelText', 'plain_name', 'check_beginning', 'text_lines',
+           'read_text_files', 'read_tsv', 'csv_hint', 'is_header', 'read_pairs']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-text
+INVISIBLE = {'Cc', 'Cf', 'Zl', 'Zp', 'Zs'}  # Unicode's controls, formats and blanks
+
+
 def clean_text(
     text: str,  # any
 ) -> str:  # one form for what looks the same
     "Put a text into Unicode's composed form (NFC), with single spaces between words."
     return ' '.join(unicodedata.normalize('NFC', text).split())
+
+
+def has_text(
+    text: str,  # cleaned
+) -> bool:
+    "Whether there is anything to see: a text of characters without width has nothing."
+    return any(unicodedata.category(character) not in INVISIBLE for character in text)
 
 
 def fold_text(
@@ -82,7 +98,7 @@ def clean_pairs(
             cleaned = tuple(clean_text(text) for text in pair)
             shorter, longer = sorted(len(text) for text in cleaned)
             digest = text_digest(*cleaned)
-            if not shorter:
+            if not all(has_text(text) for text in cleaned):
                 dropped['empty'] += 1
             elif max_length is not None and longer > max_length:
                 dropped['too long'] += 1
@@ -157,39 +173,76 @@ class ParallelText:
         )
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-text-files
+OPENERS = {'.gz': gzip.open, '.gzip': gzip.open, '.bz2': bz2.open, '.xz': lzma.open}
+BEGINNINGS = {  # of files that are no text in UTF-8 -> what they are
+    b'\x1f\x8b': 'compressed with gzip: let its name end in .gz',
+    b'BZh91AY&SY': 'compressed with bzip2: let its name end in .bz2',
+    b'\xfd7zXZ\x00': 'compressed with xz: let its name end in .xz',
+    b'\x28\xb5\x2f\xfd': 'compressed with zstd: unpack it first (zstd -d)',
+    b'PK\x03\x04': 'a zip file or a spreadsheet: unpack it, or save it as text with tabs',
+    b'\xff\xfe\x00\x00': 'UTF-32: save it as UTF-8',
+    b'\x00\x00\xfe\xff': 'UTF-32: save it as UTF-8',
+    b'\xff\xfe': 'UTF-16: save it as UTF-8',
+    b'\xfe\xff': 'UTF-16: save it as UTF-8',
+    b'\x00': 'UTF-16 or UTF-32, without a mark that says which: save it as UTF-8',
+}
+
+
+def plain_name(
+    path: Path,  # of a text
+) -> str:  # its name without the ending of a compressed file
+    "What a file is called when it is unpacked."
+    return path.stem if path.suffix.lower() in OPENERS else path.name
+
+
+def check_beginning(
+    path: Path,  # of a text
+    line: bytes,  # its first line
+):
+    "Refuse what is no text in UTF-8, and say what it is."
+    for beginning, what in BEGINNINGS.items():
+        if line.startswith(beginning):
+            raise ValueError(f'{path} is {what}')
+    if b'\x00' in line:  # every other byte, where letters are English
+        raise ValueError(f'{path} is {BEGINNINGS[bytes(1)]}')
+
+
 def text_lines(
-    path,  # of a text in UTF-8; compressed if it ends in .gz
+    path,  # of a text in UTF-8; compressed if it ends in one of `OPENERS`
 ) -> Iterator[str]:
     "Read lines one by one, without their ends. Raises `ValueError` if it isn't text."
     path = Path(path)
     if not path.is_file():
         raise argument_error('path', str(path), 'a file that exists')
-    open_file = gzip.open if path.suffix == '.gz' else open
+    open_file = OPENERS.get(path.suffix.lower(), open)
 
     try:
         # read as bytes, so that lines end at newlines and nowhere else
         with open_file(path, 'rb') as file:
             for number, line in enumerate(file, 1):
-                # only the beginning of a file may have a byte order mark
-                encoding = 'utf-8-sig' if number == 1 else 'utf-8'
+                if number == 1:
+                    check_beginning(path, line)
                 try:
-                    text = line.decode(encoding)
+                    text = line.decode('utf-8')
                 except UnicodeDecodeError as error:
                     raise ValueError(f'{path}, line {number}: {error}') from error
 
-                text = text.rstrip('\r\n')
+                # a byte order mark; in files that were joined not only at the beginning
+                text = text.lstrip('\ufeff').rstrip('\r\n')
                 if '\r' in text:
                     raise ValueError(
                         f'{path}, line {number}: it has a carriage return in '
                         'it; lines should end with a newline'
                     )
                 yield text
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the content
         raise ValueError(f'{path} is damaged: {error}') from error
 
 
 def read_text_files(
-    source_path,  # one text per line, UTF-8, may end in .gz
+    source_path,  # one text per line, UTF-8, may be compressed
     target_path,  # their translations, in the same lines
 ) -> Iterator:  # of (source text, target text)
     "Read pairs from two files. Raises `ValueError` if one has more lines than the other."
@@ -208,7 +261,7 @@ def read_text_files(
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-tsv
 def read_tsv(
-    path,  # columns with tabs between, UTF-8, may end in .gz
+    path,  # columns with tabs between, UTF-8, may be compressed
     source_column: int = 0,  # of the source text, counted from 0
     target_column: int = 1,  # of the target text
 ) -> Iterator:  # of (source text, target text)
@@ -239,15 +292,58 @@ def read_tsv(
             raise ValueError(
                 f'{path}, line {number}: {len(fields)} columns with tabs '
                 f'between, expected {n_columns} or more: {line[:60]!r}'
+                f'{csv_hint(Path(path), number, line)}'
             )
         yield tuple(fields[column] for column in columns)
+
+
+def csv_hint(
+    path: Path,  # of a file that should have tabs
+    number: int,  # of the line, from 1
+    line: str,  # that has too few of them
+) -> str:  # what to do if it is CSV; empty if it does not look so
+    "How to turn a file with commas or semicolons between its columns into one with tabs."
+    is_csv = plain_name(path).lower().endswith('.csv')
+    if number > 1 and not is_csv:  # a sentence with a comma in it
+        return ''
+
+    for separator, option in ((',', ''), (';', ', delimiter=";"')):
+        if len(next(csv.reader([line], delimiter=separator), [])) > 1:
+            code = f'[print(*row, sep="\\t") for row in csv.reader(sys.stdin{option})]'
+            return (
+                f'. It looks like CSV, with {separator!r} between the columns. Convert it: '
+                f"python -c 'import csv, sys; {code}' < {path.name} > pairs.tsv"
+            )
+    return ''
+
+
+HEADER_WORDS = set(
+    'source target src tgt trg text texts sentence sentences translation translations '
+    'english german french chinese japanese korean spanish italian russian czech '
+    'deutsch englisch anglais français 英文 中文 英语 汉语 日本語 英語 '
+    'ar bg cs da de el en es et fa fi fr he hi hr hu id it ja km ko lo lt lv my nb nl no pl '
+    'pt ro ru sk sl sr sv th tr uk ur vi zh eng deu fra zho cmn jpn kor'.split()
+)
+
+
+def is_header(
+    pair: tuple,  # the first one of a file
+) -> bool:
+    "Whether two texts look like the names of columns."
+    first, second = (re.split('[-_]', text.strip().casefold())[0] for text in pair)
+    return first != second and {first, second} <= HEADER_WORDS
 
 
 def read_pairs(
     paths: list,  # of one file with tabs, or of two with a text per line
     **columns,  # of `read_tsv`
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs one at a time, in the order of their lines."
-    if len(paths) == 2:
-        return read_text_files(*paths)
-    return read_tsv(*paths, **columns)
+    "Read pairs one at a time, in the order of their lines. Warns of a header."
+    pairs = read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
+    for number, pair in enumerate(pairs, 1):
+        if number == 1 and is_header(pair):
+            warnings.warn(
+                f'{paths[0]}, line 1: {pair} looks like a header, and is learnt as a pair; '
+                'if it is one, delete the line'
+            )
+        yield pair

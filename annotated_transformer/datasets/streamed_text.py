@@ -27,6 +27,7 @@ from annotated_transformer.datasets.parallel_text import (
     ParallelText,
     clean_pairs,
     clean_text,
+    has_text,
     read_pairs,
 )
 from ..tokenizers.base import Tokenizer
@@ -132,7 +133,7 @@ def read_held_out(
     pairs = []
     for number, (source, target) in enumerate(read_pairs(paths, **columns), 1):
         pair = clean_text(source), clean_text(target)
-        if not all(pair):
+        if not all(has_text(text) for text in pair):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
         pairs.append(pair)
     if not pairs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ from annotated_transformer.config import (
 )
 from ..data import Batch, batch_by_tokens, pair_length
 from ..datasets.corpora import open_parallel_text
+from ..datasets.multi30k import MULTI30K_TESTS
 from ..datasets.parallel_text import ParallelText, clean_text
 from annotated_transformer.datasets.streamed_text import (
     MappedPairs,
@@ -61,7 +63,7 @@ from ..transformer_config import NormOrder, TransformerConfig
 from ..translation import Translator
 
 # %% auto #0
-__all__ = ['TRANSLATION', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
+__all__ = ['TRANSLATION', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
 
 # %% ../../nbs/39_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
@@ -74,9 +76,10 @@ class TranslationConfig(Config):
     target: str = 'de'  # language
     data_dir: str | None = None  # folder of the corpus; None: the usual place
     lowercase: bool = False  # all text in lower case
+    nfkc: bool = False  # full-width letters and digits as the usual ones
     whitespace_as_suffix: bool = False  # a blank ends each word, and begins none
     validation: str | None = None  # files of validation pairs; None: part of the corpus
-    test: str | None = None  # files of test pairs; both or none
+    test: str | None = None  # files of test pairs; both or none; of multi30k a name
     max_length: int | None = None  # characters of a side, in files; longer ones are dropped
     vocab_size: int = 500  # maximum number of tokens, both languages together
 
@@ -133,21 +136,27 @@ class TranslationConfig(Config):
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_flags(
             lowercase=self.lowercase,
+            nfkc=self.nfkc,
             chunked_loss=self.chunked_loss,
             whitespace_as_suffix=self.whitespace_as_suffix,
         )
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
 
-        if (self.validation is None) != (self.test is None):
+        if self.corpus == 'multi30k':
+            if self.validation is not None:
+                raise argument_error(
+                    'validation', self.validation, 'none: multi30k comes divided'
+                )
+            if self.test is not None:
+                check_choice('test of multi30k', self.test, MULTI30K_TESTS)
+        elif (self.validation is None) != (self.test is None):
             raise argument_error(
                 'validation, test',
                 (self.validation, self.test),
                 'files for both, or for neither',
             )
-        if self.test is not None and self.corpus in ('numbers', 'multi30k'):
-            raise argument_error(
-                'test', self.test, f'None: {self.corpus} is already divided'
-            )
+        if self.test is not None and self.corpus == 'numbers':
+            raise argument_error('test', self.test, 'none: numbers comes divided')
         if self.r_drop and not self.dropout:
             raise argument_error(
                 'r_drop', self.r_drop, '0 without dropout, where both passes agree'
@@ -202,7 +211,7 @@ def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
 ) -> ParallelText:  # for learning and for scoring
     "The corpus of a run."
-    # the configuration names files for both parts, or for none
+    # the configuration names files for both parts, or for none; multi30k has several tests
     if config.validation is None or config.test is None:
         text = open_parallel_text(
             config.corpus,
@@ -210,6 +219,7 @@ def open_text(
             source=config.source,
             target=config.target,
             max_length=config.max_length,
+            test=config.test,
         )
     else:
         text = open_divided_text(
@@ -222,9 +232,18 @@ def open_text(
             max_length=config.max_length,
         )
 
+    if config.nfkc:
+        text = text.map(usual_characters)
     if config.lowercase:
-        return text.lowercased()
+        text = text.lowercased()
     return text
+
+
+def usual_characters(
+    pair,  # source text, target text
+) -> tuple:  # the same, full-width and other variants of a character made the usual one
+    "Both texts in Unicode's form NFKC."
+    return tuple(unicodedata.normalize('NFKC', text) for text in pair)
 
 
 def clean_pair(
@@ -266,13 +285,14 @@ def encode_parts(
         config.vocab_size,
         lowercase=config.lowercase,
         whitespace_as_suffix=config.whitespace_as_suffix,
+        nfkc=config.nfkc,
     )
     train_ids = MappedPairs.encode(tokenizer, clean.train)
     validation_ids = tokenizer.encode_pairs(clean.validation)
     test_ids = tokenizer.encode_pairs(clean.test)
 
     # files of their own are named by options of their own
-    divided = config.test is not None
+    divided = config.validation is not None
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
     check_lengths('corpus', train_ids, longest, tokenizer)
     check_lengths('validation' if divided else 'corpus', validation_ids, longest, tokenizer)

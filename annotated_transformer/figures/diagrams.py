@@ -18,6 +18,7 @@ from annotated_transformer.figures.svg import (
     svg_colours,
     svg_rect,
     svg_text,
+    text_width,
 )
 
 # %% auto #0
@@ -507,7 +508,7 @@ def head_shapes(
     d_k = d_model // n_heads
 
     # two columns with room for their widest shape; the words are on the left
-    margin = max(8 * max(len(word) for word in words) + 18, 58)
+    margin = max(8 * max(text_width(word) for word in words) + 18, 58)
     side_by_side = d_model * CELL + 10 * (n_heads - 1)
     left = margin
     right = left + max(side_by_side + 16, d_k * CELL + 92, 130)
@@ -556,7 +557,7 @@ def columns_of(source, target):
     x = 16
     for i in range(max(len(source), len(target))):
         words = source[i : i + 1] + target[i : i + 1]  # one of the two may have ended
-        width = 10 * max(len(word) for word in words) + 24
+        width = 10 * max(text_width(word) for word in words) + 24
         middles.append(x + width / 2)
         widths.append(width)
         x += width + 10

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import io
 import math
+import unicodedata
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 try:
+    from matplotlib import get_cachedir
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import findfont, fontManager, get_font
+    from matplotlib.text import Text
 except ImportError as error:
     raise ImportError(
         'annotated_transformer.figures.plotting draws with matplotlib, '
@@ -20,15 +26,100 @@ except ImportError as error:
     ) from error
 
 from ..config import printable
+from .svg import text_width
 
 # %% auto #0
-__all__ = ['OVERLAY_CMAP', 'Picture', 'panels', 'plain_text', 'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms',
-           'bars', 'block_diagram', 'attention_lines', 'overlays', 'tree']
+__all__ = ['OVERLAY_CMAP', 'has_glyph', 'family_with', 'warn_of_missing_font', 'choose_fonts', 'Picture', 'panels', 'plain_text',
+           'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars', 'block_diagram', 'attention_lines',
+           'overlays', 'tree']
+
+# %% ../../nbs/91_figures.plotting.ipynb #fonts
+@cache
+def has_glyph(
+    path: str,  # of a font's file
+    character: str,  # one
+) -> bool:
+    "Whether a font can draw a character. One that cannot be read draws nothing."
+    try:
+        return get_font(path).get_char_index(ord(character)) > 0
+    except (OSError, RuntimeError):
+        return False
+
+
+@cache
+def family_with(
+    character: str,  # one that the usual font does not have
+) -> str | None:  # name of a font, None if no installed one has it
+    "A font for a character, upright and without serifs if there is one."
+
+    def distance(font):
+        return (
+            font.style != 'normal',
+            font.weight != 400,
+            'Serif' in font.name,
+            not font.name.endswith('SC'),  # of those for Chinese and Japanese
+            font.name,
+        )
+
+    for font in sorted(fontManager.ttflist, key=distance):
+        if has_glyph(font.fname, character):
+            return font.name
+    return None
+
+
+@cache
+def warn_of_missing_font(
+    script: str,  # what cannot be drawn, in words
+    package: str,  # of Debian that brings a font
+):
+    "Say once in a program what to install."
+    warnings.warn(
+        f'no installed font has {script}, so pictures show boxes in their place. Install '
+        f'one (on Debian and Ubuntu: apt-get install {package}), delete the list of fonts '
+        f'in {get_cachedir()}, and start Python again'
+    )
+
+
+def choose_fonts(
+    picture: Figure,  # with all its texts
+):
+    "Add a font to each text that has characters which its own fonts do not have."
+    for axes in picture.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_ticklabels()  # makes them
+
+    for text in picture.findobj(Text):
+        path = None
+        for character in sorted(set(text.get_text())):
+            if character < '\u0250' or not character.isprintable():
+                continue  # Latin, which every font has
+            path = path or findfont(text.get_fontproperties())
+            if has_glyph(path, character):
+                continue
+
+            family = family_with(character)
+            if family is None:
+                if unicodedata.east_asian_width(character) in 'WFH':
+                    script = 'Chinese, Japanese and Korean characters'
+                    warn_of_missing_font(script, 'fonts-noto-cjk')
+                else:
+                    script = f'{unicodedata.name(character, repr(character))} and the like'
+                    warn_of_missing_font(script, 'fonts-noto-core')
+            elif family not in text.get_fontfamily():
+                text.set_fontfamily([*text.get_fontfamily(), family])
 
 # %% ../../nbs/91_figures.plotting.ipynb #picture
 class Picture(Figure):
     """A matplotlib figure that needs no pyplot: a notebook shows it when it is a cell's
     last value."""
+
+    def draw(self, renderer):
+        "Draw the picture, in a font for each script in it."
+        with warnings.catch_warnings():
+            # one warning says what is missing, not one for each character
+            warnings.filterwarnings('ignore', 'Glyph .* missing from')
+            choose_fonts(self)
+            super().draw(renderer)
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -258,7 +349,7 @@ def block_diagram(
             ax.text(
                 middle,
                 y,
-                plain_text(f'{label:^34}'),
+                plain_text(label.center(34 - text_width(label) + len(label))),
                 fontsize=8,
                 family='monospace',
                 bbox=dict(boxstyle='round', facecolor=colour, alpha=0.3),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import html
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['COLOURS', 'FONT', 'css_class', 'svg_colours', 'dark_style', 'Diagram', 'diagram', 'lower_and_raise', 'svg_text',
-           'svg_rect', 'svg_box', 'svg_circle', 'towards', 'svg_arrow']
+__all__ = ['COLOURS', 'FONT', 'css_class', 'svg_colours', 'dark_style', 'Diagram', 'diagram', 'text_width', 'lower_and_raise',
+           'svg_text', 'svg_rect', 'svg_box', 'svg_circle', 'towards', 'svg_arrow']
 
 # %% ../../nbs/96_figures.svg.ipynb #colours
 COLOURS = {  # kind -> fill and edge on a light page, then on a dark one
@@ -129,6 +130,18 @@ def diagram(
     )
 
 # %% ../../nbs/96_figures.svg.ipynb #svg-elements
+def text_width(
+    text: str,  # one line
+) -> int:  # columns, as many as letters where all are Latin
+    "Columns that a text fills in a font of one width: two for each Chinese character."
+    columns = 0
+    for character in text:
+        if unicodedata.category(character) in ('Mn', 'Me', 'Cf'):
+            continue  # over or under the one before, or nothing to see
+        columns += 2 if unicodedata.east_asian_width(character) in 'WF' else 1
+    return columns
+
+
 def lower_and_raise(words: str) -> str:  # escaped
     "What follows a _ is lowered, what follows a ^ is raised."
 

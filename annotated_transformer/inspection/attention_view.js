@@ -47,6 +47,10 @@ const grouped = data => { // parts by their queries, each with a function for it
   return [...groups.values()];
 };
 
+// Scripts whose characters stand upright where a line runs downwards.
+const isUpright = text =>
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text);
+
 // Each part is a grid, heads by keys. A view whose data a careful host took out is left alone, with its picture.
 const make = (into, tag, kind, text = '') =>
   Object.assign(into.appendChild(document.createElement(tag)),
@@ -65,7 +69,8 @@ document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
       const grid = make(scroll, 'div', 'grid');
       scroll.tabIndex = 0;
       grid.style.gridTemplateColumns = `auto repeat(${K}, ${K > 30 ? 13 : 22}px) auto`;
-      for (const key of ['', ...part.keys, '']) make(grid, 'span', 'key', key);
+      for (const key of ['', ...part.keys, ''])
+        make(grid, 'span', isUpright(key) ? 'key downwards' : 'key', key);
       for (let l = 0; l < L; l++) for (let h = 0; h < H; h++) {
         make(grid, 'span', 'head', `layer ${l + 1}, head ${h + 1}`);
         const cells = part.keys.map(() => make(grid, 'span', 'cell'));

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 
 from annotated_transformer.config import (
@@ -30,10 +30,10 @@ from ..utils.extras import import_extra
 from ..utils.memory import check_memory
 
 # %% auto #0
-__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD', 'byte_letters',
-           'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'BPETokenizer', 'readable', 'check_vocabulary',
-           'check_setting', 'read_cutting', 'parse_tokenizer', 'read_tokenizer_file', 'end_words_with_blank',
-           'drop_merges', 'SampledPairs']
+__all__ = ['UNSPACED', 'CHARACTER', 'SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD',
+           'byte_letters', 'split_into_characters', 'require_tokenizers', 'byte_level', 'learn_byte_pairs',
+           'BPETokenizer', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
+           'read_tokenizer_file', 'end_words_with_blank', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #byte-letters-code
 def byte_letters() -> dict:  # letter -> byte, 256 of them
@@ -50,6 +50,34 @@ def byte_letters() -> dict:  # letter -> byte, 256 of them
         byte_of[chr(256 + i)] = byte
     return byte_of
 
+# %% ../../nbs/40_tokenizers.bpe.ipynb #split-unspaced
+UNSPACED = (  # scripts without spaces between words, as a class of a regular expression
+    r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}'
+    '\u30fc\uff70'  # the sign of a long vowel in kana, which counts to no script
+    '\u3099\u309a\uff9e\uff9f'  # nor do the marks that turn ha into ba and pa
+)
+CHARACTER = rf'[{UNSPACED}]\p{{M}}*'  # with its marks
+
+
+def split_into_characters(
+    tokenizer,  # `tokenizers.Tokenizer`; changed in place
+):
+    "Make each character of `UNSPACED` a piece, and cut everything else as GPT-2 does."
+    library = require_tokenizers()
+    words = (
+        rf" ?[\p{{L}}&&[^{UNSPACED}]]+"
+        rf"| ?[\p{{N}}&&[^{UNSPACED}]]+"
+        rf"| ?[^\s\p{{L}}\p{{N}}{UNSPACED}]+"
+        r"|\s+(?!\S)|\s+"
+    )
+    pieces = library.Regex(rf"{CHARACTER}|'s|'t|'re|'ve|'m|'ll|'d|{words}")
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [
+            library.pre_tokenizers.Split(pieces, 'isolated'),
+            library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
 # %% ../../nbs/40_tokenizers.bpe.ipynb #learn-byte-pairs
 SPECIAL_TOKENS = '<pad>', '<bos>', '<eos>', '<unk>'  # their ids are 0, 1, 2, 3
 SMALLEST = len(SPECIAL_TOKENS) + 256  # a vocabulary without any merge
@@ -64,17 +92,31 @@ def byte_level(
     model,  # `tokenizers.models.BPE`, learned or not
     lowercase: bool = False,  # everything in lower case
     whitespace_as_suffix: bool = False,  # see `end_words_with_blank`
+    split_unspaced: bool = True,  # see `split_into_characters`
+    nfkc: bool = False,  # full-width and other variants of a character as the usual one
 ):  # `tokenizers.Tokenizer`
     "Make a tokenizer of bytes that changes nothing else. Source: Radford et al. 2019."
     library = require_tokenizers()
     tokenizer = library.Tokenizer(model)
-    if lowercase:
-        tokenizer.normalizer = library.normalizers.Lowercase()
 
+    # what changes the text
+    steps = []
+    if nfkc:
+        steps.append(library.normalizers.NFKC())
+    if lowercase:
+        steps.append(library.normalizers.Lowercase())
+    if len(steps) == 1:
+        [tokenizer.normalizer] = steps
+    elif steps:
+        tokenizer.normalizer = library.normalizers.Sequence(steps)
+
+    # where it is cut
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
     if whitespace_as_suffix:
-        end_words_with_blank(tokenizer)
+        end_words_with_blank(tokenizer, split_unspaced)
+    elif split_unspaced:
+        split_into_characters(tokenizer)
     return tokenizer
 
 
@@ -124,10 +166,17 @@ class BPETokenizer:
         *,
         lowercase: bool = False,  # put every text in lower case, now and later
         whitespace_as_suffix: bool = False,  # a space ends each word, and begins none
+        split_unspaced: bool = True,  # Chinese, Japanese, Thai, ... into characters
+        nfkc: bool = False,  # full-width letters and digits as the usual ones, for ever
     ) -> BPETokenizer:
         "Learn byte-pair encoding from texts; the same texts give the same tokenizer."
         check_sizes(vocab_size=vocab_size, min_frequency=min_frequency)
-        check_flags(lowercase=lowercase, whitespace_as_suffix=whitespace_as_suffix)
+        check_flags(
+            lowercase=lowercase,
+            whitespace_as_suffix=whitespace_as_suffix,
+            split_unspaced=split_unspaced,
+            nfkc=nfkc,
+        )
         if vocab_size < SMALLEST:
             raise argument_error(
                 'vocab_size',
@@ -146,6 +195,8 @@ class BPETokenizer:
             min_frequency,
             lowercase=lowercase,
             whitespace_as_suffix=whitespace_as_suffix,
+            split_unspaced=split_unspaced,
+            nfkc=nfkc,
         )
         return cls(learned)
 
@@ -308,30 +359,36 @@ def read_cutting(
     parts: dict,  # of a `tokenizer.json`
 ) -> dict:  # options of `byte_level`
     "Read how texts are cut into words. Raises `ValueError` for a way that is not ours."
+    names = 'normalizer', 'pre_tokenizer', 'decoder'
+    flags = 'lowercase', 'whitespace_as_suffix', 'split_unspaced', 'nfkc'
+
+    # exactly as we would write it
+    bpe = require_tokenizers().models.BPE
+    ways = []
+    for values in product((False, True), repeat=len(flags)):
+        options = dict(zip(flags, values))
+        ours = json.loads(byte_level(bpe(), **options).to_str())
+        if all(parts[name] == ours[name] for name in names):
+            return options
+        ways.append(ours)
+
+    # nearly
+    if parts['pre_tokenizer'] and parts['pre_tokenizer']['type'] == 'Sequence':
+        for name in names:
+            if all(parts[name] != ours[name] for ours in ways):
+                raise argument_error(name, parts[name], 'one that BPETokenizer writes')
+        raise argument_error(', '.join(names), 'parts of several', 'those of one tokenizer')
+
+    # another program's file, with spaces at the beginning of words
     normalizer = parts['normalizer']
     cutting = parts['pre_tokenizer']
     decoder = parts['decoder']
-
-    # spaces at the end of words: everything must be as we would write it
-    if cutting and cutting['type'] == 'Sequence':
-        lowercase = 'Lowercase' in str(normalizer)
-        ours = byte_level(
-            require_tokenizers().models.BPE(),
-            lowercase=lowercase,
-            whitespace_as_suffix=True,
-        )
-        expected = json.loads(ours.to_str())
-        for name in ('normalizer', 'pre_tokenizer', 'decoder'):
-            check_setting(name, parts[name], expected[name])
-        return dict(lowercase=lowercase, whitespace_as_suffix=True)
-
-    # spaces at the beginning of words
     check_setting('normalizer', normalizer, None, {'type': 'Lowercase'})
     check_setting('pre_tokenizer', cutting and cutting['type'], 'ByteLevel')
     check_setting('add_prefix_space', cutting['add_prefix_space'], False)
     check_setting('use_regex', cutting.get('use_regex', True), True)
     check_setting('decoder', decoder and decoder['type'], 'ByteLevel')
-    return dict(lowercase=normalizer is not None)
+    return dict(lowercase=normalizer is not None, split_unspaced=False)
 
 
 def parse_tokenizer(
@@ -396,6 +453,7 @@ WORD = r'\p{L}\p{M}\p{N}'  # letters, accents, digits
 
 def end_words_with_blank(
     tokenizer,  # `tokenizers.Tokenizer`; changed in place
+    split_unspaced: bool = True,  # characters of `UNSPACED` get no space, and are cut
 ):
     """Let each word end with a space, also before a comma, where a joiner says that the
     text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
@@ -405,9 +463,18 @@ def end_words_with_blank(
     decoders = library.decoders
     regex = library.Regex
 
+    # characters of a word, of none, and pieces of their own
+    word = f'[{WORD}]'
+    other = rf'[^\s{WORD}]'
+    alone = ''
+    if split_unspaced:
+        word = f'[{WORD}&&[^{UNSPACED}]]'
+        other = rf'[^\s{WORD}{UNSPACED}]'
+        alone = f'{CHARACTER}|'
+
     # a space and a joiner between a word and what is none
-    end_of_word = regex(rf'(?<=[{WORD}])(?=[^\s{WORD}]|\z)')
-    begin_of_word = regex(rf'(?<=[^\s{WORD}])(?=[{WORD}])')
+    end_of_word = regex(rf'(?<={word})(?={other}|\z)')
+    begin_of_word = regex(rf'(?<={other})(?={word})')
     steps = [
         normalizers.Replace(JOINER, ''),
         normalizers.Replace(end_of_word, ' ' + JOINER),
@@ -418,7 +485,7 @@ def end_words_with_blank(
     tokenizer.normalizer = normalizers.Sequence(steps)
 
     # cut after the space
-    pieces = regex(rf'[{WORD}]+ ?|[^\s{WORD}]+ ?|\s+')
+    pieces = regex(rf'{alone}{word}+ ?|{other}+ ?|\s+')
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(pieces, 'isolated'),

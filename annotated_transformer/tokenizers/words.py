@@ -20,7 +20,8 @@ __all__ = ['BERT_SPECIAL_TOKENS', 'CLS_ID', 'SEP_ID', 'MASK_ID', 'UNK_ID', 'Word
 # %% ../../nbs/36_tokenizers.words.ipynb #word-vocabulary
 @dataclass(frozen=True)
 class WordTokenizer(Vocabulary):
-    "Whole words as ids, separated by spaces; an unknown word is an error."
+    """Whole words as ids, separated by blanks; an unknown word is an error. Text without
+    blanks, such as Chinese, is one word: take `CharTokenizer` or `BPETokenizer` for it."""
 
     @classmethod
     def of(
@@ -61,7 +62,8 @@ UNK_ID = 4
 # %% ../../nbs/36_tokenizers.words.ipynb #wordtokenizer
 @dataclass(frozen=True)
 class BertWordTokenizer(Vocabulary):
-    "Whole words as ids, after BERT's special tokens; an unknown word becomes [UNK]."
+    """Whole words as ids, after BERT's special tokens; an unknown word becomes [UNK]. Text
+    without blanks, such as Chinese, is one word, mostly an unknown one."""
 
     special_labels = BERT_SPECIAL_TOKENS  # [CLS] is the beginning, [SEP] the end
 
