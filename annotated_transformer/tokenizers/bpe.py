@@ -30,10 +30,10 @@ from ..utils.extras import import_extra
 from ..utils.memory import check_memory
 
 # %% auto #0
-__all__ = ['UNSPACED', 'CHARACTER', 'SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD',
-           'byte_letters', 'split_into_characters', 'require_tokenizers', 'byte_level', 'learn_byte_pairs',
-           'BPETokenizer', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
-           'read_tokenizer_file', 'end_words_with_blank', 'drop_merges', 'SampledPairs']
+__all__ = ['UNSPACED', 'CHARACTER', 'WORD', 'SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS',
+           'byte_letters', 'split_into_characters', 'end_words_with_blank', 'require_tokenizers', 'byte_level',
+           'learn_byte_pairs', 'BPETokenizer', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting',
+           'parse_tokenizer', 'read_tokenizer_file', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #byte-letters-code
 def byte_letters() -> dict:  # letter -> byte, 256 of them
@@ -75,6 +75,61 @@ def split_into_characters(
         [
             library.pre_tokenizers.Split(pieces, 'isolated'),
             library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+# %% ../../nbs/40_tokenizers.bpe.ipynb #end-words-with-blank
+WORD = r'\p{L}\p{M}\p{N}'  # letters, accents, digits
+
+
+def end_words_with_blank(
+    tokenizer,  # `tokenizers.Tokenizer`; changed in place
+    split_unspaced: bool = True,  # characters of `UNSPACED` get no space, and are cut
+):
+    """Let each word end with a space, also before a comma, where a joiner says that the
+    text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
+    library = require_tokenizers()
+    normalizers = library.normalizers
+    pre_tokenizers = library.pre_tokenizers
+    decoders = library.decoders
+    regex = library.Regex
+
+    # characters of a word, of none, and pieces of their own
+    word = f'[{WORD}]'
+    other = rf'[^\s{WORD}]'
+    alone = ''
+    if split_unspaced:
+        word = f'[{WORD}&&[^{UNSPACED}]]'
+        other = rf'[^\s{WORD}{UNSPACED}]'
+        alone = f'{CHARACTER}|'
+
+    # a space and a joiner between a word and what is none
+    end_of_word = regex(rf'(?<={word})(?={other}|\z)')
+    begin_of_word = regex(rf'(?<={other})(?={word})')
+    steps = [
+        normalizers.Replace(JOINER, ''),
+        normalizers.Replace(end_of_word, ' ' + JOINER),
+        normalizers.Replace(begin_of_word, JOINER + ' '),
+    ]
+    if tokenizer.normalizer is not None:
+        steps.insert(0, tokenizer.normalizer)
+    tokenizer.normalizer = normalizers.Sequence(steps)
+
+    # cut after the space
+    pieces = regex(rf'{alone}{word}+ ?|{other}+ ?|\s+')
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(pieces, 'isolated'),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+    # take out each space with a joiner beside it
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.ByteLevel(),
+            decoders.Replace(' ' + JOINER, ''),
+            decoders.Replace(JOINER + ' ', ''),
         ]
     )
 
@@ -446,61 +501,6 @@ def read_tokenizer_file(
     if not (folder / TOKENIZER_FILE).is_file():
         raise FileNotFoundError(f'{folder / TOKENIZER_FILE} is missing')
     return read(folder)
-
-# %% ../../nbs/40_tokenizers.bpe.ipynb #end-words-with-blank
-WORD = r'\p{L}\p{M}\p{N}'  # letters, accents, digits
-
-
-def end_words_with_blank(
-    tokenizer,  # `tokenizers.Tokenizer`; changed in place
-    split_unspaced: bool = True,  # characters of `UNSPACED` get no space, and are cut
-):
-    """Let each word end with a space, also before a comma, where a joiner says that the
-    text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
-    library = require_tokenizers()
-    normalizers = library.normalizers
-    pre_tokenizers = library.pre_tokenizers
-    decoders = library.decoders
-    regex = library.Regex
-
-    # characters of a word, of none, and pieces of their own
-    word = f'[{WORD}]'
-    other = rf'[^\s{WORD}]'
-    alone = ''
-    if split_unspaced:
-        word = f'[{WORD}&&[^{UNSPACED}]]'
-        other = rf'[^\s{WORD}{UNSPACED}]'
-        alone = f'{CHARACTER}|'
-
-    # a space and a joiner between a word and what is none
-    end_of_word = regex(rf'(?<={word})(?={other}|\z)')
-    begin_of_word = regex(rf'(?<={other})(?={word})')
-    steps = [
-        normalizers.Replace(JOINER, ''),
-        normalizers.Replace(end_of_word, ' ' + JOINER),
-        normalizers.Replace(begin_of_word, JOINER + ' '),
-    ]
-    if tokenizer.normalizer is not None:
-        steps.insert(0, tokenizer.normalizer)
-    tokenizer.normalizer = normalizers.Sequence(steps)
-
-    # cut after the space
-    pieces = regex(rf'{alone}{word}+ ?|{other}+ ?|\s+')
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(pieces, 'isolated'),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-
-    # take out each space with a joiner beside it
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.ByteLevel(),
-            decoders.Replace(' ' + JOINER, ''),
-            decoders.Replace(JOINER + ' ', ''),
-        ]
-    )
 
 # %% ../../nbs/40_tokenizers.bpe.ipynb #drop-merges
 def drop_merges(
