@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .decoding import generate_ids as generate_ids
     from .decoding import greedy_decode as greedy_decode
     from .experiments.runs import count_parameters as count_parameters
+    from .translation import load_pretrained as load_pretrained
     from .translation import translate as translate
     from .inspection.attention_maps import trace_attention as trace_attention
     from .inspection.attention_view import attention_view as attention_view
@@ -63,6 +64,7 @@ _PUBLIC = {
     "sample": "sampling",
     "beam_search": "search",
     "translate": "translation",
+    "load_pretrained": "translation",
     # looking inside
     "trace_attention": "inspection.attention_maps",
     "attention_view": "inspection.attention_view",
