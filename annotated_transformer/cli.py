@@ -52,7 +52,7 @@ from .interop.hub import read_options
 from .search import beam_search, check_beam
 from .training import NotFinite, pick_device
 from .transformer import Transformer
-from .translation import translate_lines
+from .translation import find_model, translate_lines
 from .utils.signals import Interrupted
 
 # %% auto #0
@@ -518,7 +518,10 @@ def check_decodes(
 @app.command('decode')
 def decode(
     sequence: Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
-    model: Annotated[Path, typer.Option(help='Folder of a model, as copy-task writes it.')],
+    model: Annotated[
+        Path,
+        typer.Option(help='Folder of a model, as copy-task writes it; or copier.'),
+    ],
     beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 1,
     n_best: Annotated[int, typer.Option(help='Answers, at most as many as the beam.')] = 1,
     length_penalty: Annotated[
@@ -535,11 +538,12 @@ def decode(
 ):
     "Ask a trained model; print what it answers, with log-probabilities."
     try:
+        folder = find_model(model)
         if attention is not None:
-            check_page(attention, model)
+            check_page(attention, folder)
 
-        check_decodes(model)
-        transformer = load_model(model, Transformer)
+        check_decodes(folder)
+        transformer = load_model(folder, Transformer).float()  # some are stored in half
         special = SpecialTokens.of(transformer)
         if special != SpecialTokens():
             raise argument_error(
@@ -600,7 +604,13 @@ add_training_command(
 # %% ../nbs/93_cli.ipynb #translate-command
 @app.command('translate')
 def translate(
-    model: Annotated[Path, typer.Option(help='Folder of train-translation or of Marian.')],
+    model: Annotated[
+        Path,
+        typer.Option(
+            help='Folder of train-translation or of Marian; '
+            'or a model of the package, such as numbers-en-de.'
+        ),
+    ],
     beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 5,
     n_best: Annotated[
         Optional[int],
@@ -617,10 +627,11 @@ def translate(
 ):
     "Translate each line of standard input."
     try:
-        if attention is not None:
-            check_page(attention, model)
         check_beam(beam, length_penalty, n_best)
-        translator = load_translator(model, device)
+        folder = find_model(model)
+        if attention is not None:
+            check_page(attention, folder)
+        translator = load_translator(folder, device)
 
         # at a terminal each sentence is answered at once
         at_once = 1 if sys.stdin.isatty() else 1000
