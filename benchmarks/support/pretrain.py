@@ -6,7 +6,7 @@
 
 Writes annotated_transformer/pretrained/NAME. `load_pretrained` finds every folder there, and tests/test_pretrained.py tests it,
 so another model needs no more than this command. `numbers-SOURCE-TARGET` works for all pairs of languages that `number_pairs`
-has. For a model of another kind, add a function like `cat` and its name in `RECIPES`.
+has. For a model of another kind, add a function like `cat` and its name in `RECIPES`. Give each a row in chapter 46.
 
 The weights are stored in half precision, and the scores on the card are those of the stored weights. If the rounding changes a
 score on held-out data, nothing is written.
