@@ -27,7 +27,7 @@ setup(
     url=cfg["git_url"],
     packages=find_packages(include=["annotated_transformer", "annotated_transformer.*"]),
     package_data={
-        "annotated_transformer": ["py.typed"],
+        "annotated_transformer": ["py.typed", "pretrained/*/*"],
         "annotated_transformer.inspection": ["*.css", "*.js"],
     },
     python_requires=f">={cfg['min_python']}",

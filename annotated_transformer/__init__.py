@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from .debugging.checklist import check_transformer as check_transformer
     from .decoding import generate_ids as generate_ids
     from .decoding import greedy_decode as greedy_decode
+    from .experiments.runs import count_parameters as count_parameters
     from .generation import generate as generate
     from .generation import load_language_model as load_language_model
-    from .experiments.runs import count_parameters as count_parameters
+    from .translation import load_pretrained as load_pretrained
     from .translation import translate as translate
     from .inspection.attention_maps import trace_attention as trace_attention
     from .inspection.attention_view import attention_view as attention_view
@@ -65,6 +66,7 @@ _PUBLIC = {
     "sample": "sampling",
     "beam_search": "search",
     "translate": "translation",
+    "load_pretrained": "translation",
     "generate": "generation",
     "load_language_model": "generation",
     # looking inside

@@ -53,7 +53,7 @@ from .interop.hub import read_options
 from .search import beam_search, check_beam
 from .training import NotFinite, pick_device
 from .transformer import Transformer
-from .translation import translate_lines
+from .translation import find_model, translate_lines
 from .utils.signals import Interrupted
 
 # %% auto #0
@@ -541,13 +541,12 @@ def check_decodes(
 @app.command('decode')
 def decode(
     sequence: Annotated[str, typer.Argument(help='Symbols, separated by spaces: "7 3 9".')],
-    model: Annotated[Path, typer.Option(help='Folder of a model trained by copy-task.')],
-    beam: Annotated[
-        int, typer.Option(help='Beam size: hypotheses kept alive; 1 is greedy.')
-    ] = 1,
-    n_best: Annotated[
-        int, typer.Option(help='Number of answers, at most the beam size.')
-    ] = 1,
+    model: Annotated[
+        Path,
+        typer.Option(help='Folder of a model, as copy-task writes it; or copier.'),
+    ],
+    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 1,
+    n_best: Annotated[int, typer.Option(help='Answers, at most as many as the beam.')] = 1,
     length_penalty: Annotated[
         float,
         typer.Option(
@@ -565,11 +564,12 @@ def decode(
 ):
     "Query a trained model; print its answers with their log-probabilities."
     try:
+        folder = find_model(model)
         if attention is not None:
-            check_page(attention, model)
+            check_page(attention, folder)
 
-        check_decodes(model)
-        transformer = load_model(model, Transformer)
+        check_decodes(folder)
+        transformer = load_model(folder, Transformer).float()  # some are stored in half
         special = SpecialTokens.of(transformer)
         if special != SpecialTokens():
             raise argument_error(
@@ -643,12 +643,11 @@ def translate(
     model: Annotated[
         Path,
         typer.Option(
-            help='Folder of a model trained by train-translation, or of a Marian model.'
+            help='Folder of train-translation or of Marian; '
+            'or a model of the package, such as numbers-en-de.'
         ),
     ],
-    beam: Annotated[
-        int, typer.Option(help='Beam size: hypotheses kept alive; 1 is greedy.')
-    ] = 5,
+    beam: Annotated[int, typer.Option(help='Hypotheses kept alive; 1 is greedy.')] = 5,
     n_best: Annotated[
         Optional[int],
         typer.Option(help='Translations of each line, one below the other [default: one].'),
@@ -673,10 +672,11 @@ def translate(
 ):
     "Translate each line of standard input."
     try:
-        if attention is not None:
-            check_page(attention, model)
         check_beam(beam, length_penalty, n_best)
-        translator = load_translator(model, device)
+        folder = find_model(model)
+        if attention is not None:
+            check_page(attention, folder)
+        translator = load_translator(folder, device)
 
         # at a terminal each sentence is answered at once; more together take less time
         at_once = 1 if line_buffered or sys.stdin.isatty() else 1000

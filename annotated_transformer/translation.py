@@ -9,23 +9,51 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from itertools import islice
+from pathlib import Path
 
 import torch
 
 from .checkpoint import load_model
-from .config import argument_error
+from .config import argument_error, check_choice
 from .datasets.parallel_text import clean_text
 from .decoding import generate_ids
 from .inspection.attention_maps import AttentionMaps, trace_attention
 from .search import beam_search, check_beam
 from .tokenizers.base import Tokenizer, checked_texts
 from .tokenizers.bpe import BPETokenizer
+from .tokenizers.words import WordTokenizer
 from .training import pick_device
 from .transformer import Transformer
+from .utils.atomic_folders import wait_for_folder
 
 # %% auto #0
-__all__ = ['Translator', 'read_line', 'translate_lines', 'translate']
+__all__ = ['PRETRAINED', 'pretrained_names', 'find_model', 'Translator', 'read_line', 'translate_lines', 'translate',
+           'load_pretrained']
+
+# %% ../nbs/46_translation.ipynb #find-model
+PRETRAINED = Path(str(files('annotated_transformer'))) / 'pretrained'
+
+
+def pretrained_names() -> list[str]:
+    "The names of the models that come with the package."
+    return sorted(path.parent.name for path in PRETRAINED.glob('*/config.json'))
+
+
+def find_model(
+    model: str | os.PathLike[str],  # a folder, or the name of a model of the package
+) -> Path:  # its folder
+    "Where a model is. A folder with the name comes first. Raises `FileNotFoundError`."
+    try:
+        return wait_for_folder(model)
+    except FileNotFoundError as error:
+        names = pretrained_names()
+        if str(model) in names:
+            return PRETRAINED / str(model)
+        raise FileNotFoundError(
+            f'{error}; the models that come with the package are {", ".join(names)}'
+        ) from None
 
 # %% ../nbs/46_translation.ipynb #translator
 @dataclass
@@ -38,12 +66,19 @@ class Translator:
     @classmethod
     def load(
         cls,
-        folder: str | os.PathLike[str],  # of a model with its `tokenizer.json`
+        folder: str | os.PathLike[str],  # with model and tokenizer, or see `find_model`
         device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
     ) -> Translator:
         "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
-        tokenizer = BPETokenizer.load(folder)
+        folder = find_model(folder)
+        tokenizer_class = BPETokenizer
+        if (folder / 'vocab.json').is_file():
+            tokenizer_class = WordTokenizer
+        tokenizer = tokenizer_class.load(folder)
+
         model = load_model(folder, Transformer, pick_device(device))
+        if next(model.parameters()).dtype == torch.float16:
+            model.float()
         if model.config.vocab_size != len(tokenizer):
             raise argument_error(
                 'tokenizer',
@@ -158,7 +193,12 @@ def read_line(
     except UnicodeDecodeError as error:
         return '', f'byte {error.start + 1} is not UTF-8'
 
-    too_long = translator.find_too_long(translator.encode([text]))
+    try:
+        sources = translator.encode([text])
+    except ValueError as error:  # a word that the tokenizer doesn't know
+        return '', str(error)
+
+    too_long = translator.find_too_long(sources)
     if too_long:
         max_len = translator.model.config.max_len
         return '', f'{too_long[0]:,} tokens, and the model takes {max_len:,} at most'
@@ -195,9 +235,18 @@ def translate_lines(
 
 
 def translate(
-    folder: str | os.PathLike[str],  # of a model with its `tokenizer.json`
+    folder: str | os.PathLike[str],  # with model and tokenizer, or see `find_model`
     sentences: list,  # of texts
     **options,  # of `Translator.translate`
 ) -> list:  # of texts, in the same order
     "Translate sentences with a saved model."
     return Translator.load(folder).translate(sentences, **options)
+
+
+def load_pretrained(
+    name: str,  # of a model that comes with the package, such as 'numbers-en-de'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+) -> Translator:
+    "Open a small trained model. Raises `ValueError` that lists the names there are."
+    check_choice('name', name, pretrained_names())
+    return Translator.load(PRETRAINED / name, device)

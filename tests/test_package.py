@@ -107,6 +107,7 @@ def test_wheel_holds_the_library_and_nothing_else(wheel):
         for ending in ("py", "css", "js", "typed")
         for path in PACKAGE.rglob(f"*.{ending}")
     ]
+    sources += (PACKAGE / "pretrained").glob("*/*")
     assert library == {
         f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in sources
     }
