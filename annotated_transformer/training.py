@@ -14,7 +14,7 @@ from .config import Config
 from .optimizer import SCHEDULES, Schedule
 
 # %% auto #0
-__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train_steps', 'train']
+__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 Precision = Literal['float32', 'bfloat16', 'auto']
@@ -68,7 +68,7 @@ class TrainConfig(Config):
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -94,9 +94,11 @@ from annotated_transformer.distributed import (
     gather_weights,
     n_processes,
     process_rank,
+    random_state,
     random_states,
     run_on_rank_zero,
     scatter_state,
+    set_random_state,
     set_random_states,
     shard_like,
     whole_on_rank_zero,
@@ -281,6 +283,46 @@ def step_batches(
             )
         if step > done:
             yield step, group
+
+# %% ../nbs/27_training_in_depth.ipynb #random-batches
+class RandomBatches:
+    """Batches that are drawn with random numbers of their own. How many a model has drawn
+    for dropout then makes no difference to them."""
+
+    def __init__(
+        self,
+        batches: Iterable[Batch | LabelledBatch],
+        seed: int,  # of the run
+        device: torch.device,  # where the model is
+    ):
+        self.batches = batches
+        self.device = device
+
+        others = random_state(device)
+        torch.manual_seed(seed + 2**31)  # no seed of dropout, or both would be alike
+        self.state = random_state(device)
+        set_random_state(others, device)
+
+    @contextmanager
+    def own_random_numbers(self):
+        others = random_state(self.device)
+        set_random_state(self.state, self.device)
+        try:
+            yield
+        finally:
+            self.state = random_state(self.device)
+            set_random_state(others, self.device)
+
+    def __iter__(self) -> Iterator[Batch | LabelledBatch]:
+        with self.own_random_numbers():
+            batches = iter(self.batches)
+
+        while True:
+            with self.own_random_numbers():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
 # %% ../nbs/27_training_in_depth.ipynb #not-finite
 CHECKED_STEPS = 10  # whose losses are looked at together, at the most
@@ -476,6 +518,7 @@ def train(
         raise argument_error('eval_fn', None, 'a function')
 
     # all that changes while the model is trained
+    batches = RandomBatches(batches, config.seed, next(model.parameters()).device)
     torch.manual_seed(config.seed + process_rank())  # each process has its own dropout
     runner = wrap_distributed(model, shard=shard)  # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)
