@@ -49,6 +49,8 @@ from .utils.memory import check_memory
 class PositionalEncoding(nn.Module):
     "No positions: the interface of every scheme."
 
+    limit: int | None = None  # positions that there are; None: any number
+
     def __init__(
         self,
         d_model: int,  # D
@@ -158,6 +160,10 @@ class LearnedPositionalEmbedding(PositionalEncoding):
             d_model=d_model,
         )
         self.weight = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
+
+    @property
+    def limit(self) -> int:  # positions
+        return len(self.weight)
 
     def add(
         self,

@@ -9,7 +9,12 @@ from dataclasses import dataclass, fields
 
 from torch import Tensor
 
-from ..config import argument_error, check_choice, check_sizes
+from annotated_transformer.config import (
+    SpecialTokens,
+    argument_error,
+    check_choice,
+    check_sizes,
+)
 from ..embeddings import TokenEmbedding
 from .vit import ViT, ViTConfig, patch_grid
 from ..positions import POSITIONS, InputEmbedding
@@ -103,5 +108,6 @@ class Captioner(EncoderDecoder):
     def encode(
         self,
         images: Tensor,  # B C H W
+        special: SpecialTokens | None = None,  # not used: nothing is padding
     ) -> tuple[Tensor, None]:  # memory B 1+N D, of which nothing is to be masked
         return self.vit(images), None

@@ -54,7 +54,7 @@ class LlamaConfig(Config):
     tie_weights: bool = False  # the embedding makes the logits, too
     pad_id: int | None = None  # stands where nothing is to be predicted
     bos_id: int | None = 1  # begins a text
-    eos_id: int | None = 2  # ends it
+    eos_id: int | tuple[int, ...] | None = 2  # ends it; several ids may
     presets = {
         'llama-2-7b': {},
         'mistral-7b': dict(
@@ -246,7 +246,7 @@ class Llama(DecoderOnly):
 # %% ../../nbs/79_modern_layers_in_depth.ipynb #check-llama-config-imports
 from annotated_transformer.config import (
     check_flags,
-    check_ids,
+    check_special_ids,
     check_numbers,
     check_sizes,
 )
@@ -280,5 +280,4 @@ def check_llama_config(
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
     check_flags(qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, tie_weights=c.tie_weights)
-    ids = dict(pad_id=c.pad_id, bos_id=c.bos_id, eos_id=c.eos_id)
-    check_ids(c.vocab_size, **{name: i for name, i in ids.items() if i is not None})
+    check_special_ids(c)
