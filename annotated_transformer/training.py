@@ -14,7 +14,7 @@ from .config import Config
 from .optimizer import SCHEDULES, Schedule
 
 # %% auto #0
-__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train_steps', 'train']
+__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'plain_scores', 'record_evaluation', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 Precision = Literal['float32', 'bfloat16', 'auto']
@@ -407,6 +407,19 @@ class TrainingState:
         set_random_states(state['random'], next(self.model.parameters()).device)
 
 # %% ../nbs/27_training_in_depth.ipynb #train-steps
+def plain_scores(
+    scores: dict,  # name -> number, or a tensor with one
+) -> dict[str, float]:
+    "Scores that can be written down. Raises `ValueError` for what is no number."
+    found = {}
+    for name, value in scores.items():
+        try:
+            found[name] = value if isinstance(value, int) else float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise argument_error(f'{name} of eval_fn', value, 'a number') from error
+    return found
+
+
 def record_evaluation(
     state: TrainingState,  # after a step
     eval_fn: Callable[[nn.Module], dict],  # model -> metrics
@@ -417,7 +430,8 @@ def record_evaluation(
     step = state.history.steps
     with state.average.applied() if state.average else nullcontext():
         gather_weights(state.runner, state.model)
-        scores = gather_values(eval_fn(state.model.eval()))[0]  # all go by the same ones
+        scores = plain_scores(eval_fn(state.model.eval()))
+        scores = gather_values(scores)[0]  # all go by the same ones
         if state.config.patience and 'loss' not in scores:
             raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
 

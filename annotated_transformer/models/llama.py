@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from ..config import Config, argument_error
@@ -229,9 +230,10 @@ class Llama(DecoderOnly):
             return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
 
         d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-        frequencies = stretched_frequencies(
-            inv_freq(d_k, config.rope_base), config.rope_factor
-        )
+        with torch.device('cpu'):  # tables are computed anew when the model moves
+            frequencies = stretched_frequencies(
+                inv_freq(d_k, config.rope_base), config.rope_factor
+            )
         rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
         self.embed = InputEmbedding(embedding(), rotary)
         layers = [LlamaLayer(config, rotary) for _ in range(config.n_layers)]

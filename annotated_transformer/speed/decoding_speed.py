@@ -389,4 +389,5 @@ class Compiled:
 
     @torch.no_grad()
     def decode_step(self, ids, cache):  # B W -> logits B W V
+        cache.layers[0].claim(ids.shape[1])  # is there room?
         return self.step(self.model, ids, cache)
