@@ -197,3 +197,28 @@ def test_packed_projections_may_be_adapted_by_their_weight(name):
     )
     assert torch.equal(cached.ids, uncached.ids)
     torch.testing.assert_close(cached.log_probs, uncached.log_probs)
+
+
+# ---- Exported and quantized ----
+
+
+@pytest.mark.parametrize("name", ["transformer", "rotary", "gpt", "llama", "window", "bert"])
+def test_an_exported_model_reads_texts_of_any_length(name):
+    model, inputs = built(name)
+    length = torch.export.Dim("length", min=2, max=32)
+    axes = tuple({1: length} for _ in inputs)
+    exported = torch.export.export(model, inputs, dynamic_shapes=axes).module()
+    others = [torch.cat([x, x], 1)[:, :7] for x in inputs]
+    torch.testing.assert_close(exported(*others), model(*others))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@each_model
+def test_a_quantized_model_gives_nearly_the_same(name):
+    model, inputs = built(name)
+    if not {"onednn", "fbgemm", "x86"} & {*torch.backends.quantized.supported_engines}:
+        pytest.skip("no quantized kernels here")
+    quantized = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
+    with torch.no_grad():
+        both = quantized(*inputs).flatten(), model(*inputs).flatten()
+    assert torch.cosine_similarity(*both, dim=0) > 0.99

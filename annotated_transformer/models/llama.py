@@ -50,6 +50,7 @@ class LlamaConfig(Config):
     qkv_bias: bool = False  # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False  # norms of queries and keys, as in Qwen 3
     window: int | None = None  # tokens that one attends to at the most; None: all before it
+    n_full_layers: int = 0  # first layers, which have no window
     n_experts: int = 0  # feed-forward networks to choose from; 0: one, for all tokens
     n_active: int = 2  # experts for each token, where there are some
     tie_weights: bool = False  # the embedding makes the logits, too
@@ -169,9 +170,10 @@ class LlamaLayer(nn.Module):
         self,
         config: LlamaConfig,  # sizes
         rotary: RotaryEmbedding,  # shared by all layers
+        index: int = 0,  # number of the layer
     ):
         super().__init__()
-        self.window = config.window
+        self.window = config.window if index >= config.n_full_layers else None
 
         self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
         self.self_attention = GroupedQueryAttention(
@@ -236,7 +238,7 @@ class Llama(DecoderOnly):
             )
         rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
         self.embed = InputEmbedding(embedding(), rotary)
-        layers = [LlamaLayer(config, rotary) for _ in range(config.n_layers)]
+        layers = [LlamaLayer(config, rotary, i) for i in range(config.n_layers)]
         self.blocks = Encoder(layers, RMSNorm(config.d_model, config.norm_eps))
         self.lm_head = None if config.tie_weights else embedding()
         init_weights(self)
@@ -251,6 +253,7 @@ from annotated_transformer.config import (
     check_special_ids,
     check_numbers,
     check_sizes,
+    is_whole_number,
 )
 from .mixture_of_experts import check_experts
 from .modern_layers import check_heads
@@ -278,6 +281,9 @@ def check_llama_config(
         check_experts(c.n_experts, c.n_active)
     if c.window is not None:
         check_sizes(window=c.window)
+    if not is_whole_number(c.n_full_layers) or not 0 <= c.n_full_layers <= c.n_layers:
+        expected = f'a whole number from 0 to n_layers = {c.n_layers}'
+        raise argument_error('n_full_layers', c.n_full_layers, expected)
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
