@@ -438,7 +438,9 @@ def masked_lm_weight_map(
 ) -> list[WeightMap]:
     """All parameters of a `MaskedLanguageModel`, except the pooler, which `BertForMaskedLM`
     doesn't have."""
-    return bert_weight_map(config, 'bert.', pooler=False) + masked_lm_head_weight_map(config)
+    return bert_weight_map(config, 'bert.', pooler=False) + masked_lm_head_weight_map(
+        config
+    )
 
 
 def masked_lm_head_weight_map(
