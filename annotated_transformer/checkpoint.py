@@ -175,7 +175,8 @@ def check_loadable(
 ):
     "Raise `ValueError` for a model that `load_model` could not read back."
     model_class = type(model)
-    if not hasattr(model, 'config') or not hasattr(model_class, 'config_class'):
+    config: Config | None = getattr(model, 'config', None)
+    if config is None or not hasattr(model_class, 'config_class'):
         raise argument_error(
             'model',
             model_class.__name__,
@@ -185,7 +186,7 @@ def check_loadable(
 
     # layers that were added, removed or changed are not in the configuration
     weights = distinct_weights(model)
-    again = build_empty(model.config, model_class, n_tensors=len(weights))
+    again = build_empty(config, model_class, n_tensors=len(weights))
     check_fit(again, weights)
 
     # a weight that the configuration has once, and this model twice

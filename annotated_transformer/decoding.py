@@ -332,7 +332,7 @@ def prefill_options(
     "What a model has to be told about special tokens."
     options: dict[str, Any] = dict(bos_id=special.bos_id)
     config = getattr(model, 'config', None)
-    if hasattr(config, 'pad_id') and config.pad_id != special.pad_id:
+    if getattr(config, 'pad_id', special.pad_id) != special.pad_id:
         options['special'] = special
     return options
 

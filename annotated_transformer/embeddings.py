@@ -60,7 +60,8 @@ def check_ids(
         raise argument_error(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
     if ids.device.type != 'cpu' or ids.numel() == 0:
         return
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+    is_tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    if torch.compiler.is_compiling() or is_tracing:
         return
 
     try:
