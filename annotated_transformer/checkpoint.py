@@ -13,7 +13,7 @@ import torch
 from .config import argument_error
 
 # %% auto #0
-__all__ = ['average_models', 'FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit', 'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
+__all__ = ['average_models', 'FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit', 'check_loadable', 'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
 
 # %% ../nbs/14_checkpoint.ipynb #average-models
 def average_models(
@@ -115,13 +115,7 @@ def save_model(
     overwrite: bool = False,  # replace even a folder with other files in it
 ) -> Path:  # the folder
     "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
-    plain = unwrap_compiled(model)
-    if not hasattr(plain, 'config') or not hasattr(plain, 'config_class'):
-        raise argument_error(
-            'model',
-            type(plain).__name__,
-            'a model with a `config`, and its class as `config_class`',
-        )
+    check_loadable(unwrap_compiled(model))
     with write_folder(folder, overwrite) as new:
         write_model(model, new, tokenizer)
     return Path(folder)
@@ -175,6 +169,35 @@ def check_fit(
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
+
+def check_loadable(
+    model: nn.Module,  # that is to be saved
+):
+    "Raise `ValueError` for a model that `load_model` could not read back."
+    model_class = type(model)
+    config: Config | None = getattr(model, 'config', None)
+    if config is None or not hasattr(model_class, 'config_class'):
+        raise argument_error(
+            'model',
+            model_class.__name__,
+            'a model with a `config`, and its class as `config_class`; of a wrapper, '
+            'the model inside',
+        )
+
+    # layers that were added, removed or changed are not in the configuration
+    weights = distinct_weights(model)
+    again = build_empty(config, model_class, n_tensors=len(weights))
+    check_fit(again, weights)
+
+    # a weight that the configuration has once, and this model twice
+    names: dict[int, list[str]] = {}
+    for name, tensor in again.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+    for group in names.values():
+        stored = [name for name in group if name in weights]
+        if len(stored) > 1:
+            raise argument_error('weights', ' and '.join(stored), 'one weight, shared')
+
 # %% ../nbs/27_training_in_depth.ipynb #model-type
 Model = TypeVar('Model', bound=nn.Module)  # `load_model` returns what it is asked for
 
@@ -216,7 +239,7 @@ def build_empty(
     try:
         with EmptyInit():
             return model_class(config)
-    except (RuntimeError, OverflowError, TypeError) as error:
+    except (RuntimeError, OverflowError, TypeError, AttributeError) as error:
         raise argument_error(
             'configuration', config.to_dict(), 'sizes that a tensor can have'
         ) from error

@@ -15,7 +15,7 @@ from typing_extensions import Self  # in `typing` from Python 3.11; torch brings
 # %% auto #0
 __all__ = ['MAX_SHOWN_CHARS', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities', 'check_seed',
            'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens', 'check_ids',
-           'printable', 'unwrap_compiled', 'Config']
+           'check_special_ids', 'printable', 'unwrap_compiled', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
 MAX_SHOWN_CHARS = 400  # of a refused value, in a message
@@ -140,7 +140,14 @@ class SpecialTokens:
 
     pad_id: int | None = 0  # pads short rows; never attended to, scored or generated
     bos_id: int | None = 1  # begins every target; never generated
-    eos_id: int | None = 2  # ends a sequence
+    eos_id: int | tuple[int, ...] | None = 2  # ends a sequence; several ids may do so
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        "All ids that end a sequence: one, several or none."
+        if self.eos_id is None:
+            return ()
+        return self.eos_id if isinstance(self.eos_id, tuple) else (self.eos_id,)
 
     @classmethod
     def of(
@@ -176,6 +183,19 @@ def check_ids(
     for name, given in ids.items():
         if not is_whole_number(given) or not 0 <= given < vocab_size:
             raise argument_error(name, given, f'an id from 0 to {vocab_size - 1}')
+
+
+def check_special_ids(
+    config,  # with `vocab_size`, `pad_id`, `bos_id` and `eos_id`
+):
+    "Refuse special tokens that are no rows of the embedding; None is no token."
+    special = SpecialTokens(config.pad_id, config.bos_id, config.eos_id)
+    if special.pad_id is not None:
+        check_ids(config.vocab_size, pad_id=special.pad_id)
+    if special.bos_id is not None:
+        check_ids(config.vocab_size, bos_id=special.bos_id)
+    for end in special.ends:
+        check_ids(config.vocab_size, eos_id=end)
 
 # %% ../nbs/90_config.ipynb #printable
 def printable(
@@ -213,6 +233,8 @@ class Config:
             check_choice(
                 f'{cls.__name__} option', name, [field.name for field in fields(cls)]
             )
+        # JSON has no tuples
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         return cls(**values)
 
     @classmethod

@@ -166,8 +166,8 @@ def check_pairs(
 ):
     """Refuse no pairs, empty sources and ids that are special, negative or not ints:
     `ValueError`."""
-    reserved = {special.pad_id, special.bos_id, special.eos_id}
-    if None in reserved or len(reserved) < 3:
+    reserved = {special.pad_id, special.bos_id, *special.ends}
+    if None in reserved or len(reserved) != 3 or len(special.ends) != 1:
         raise argument_error('special', special, 'three different ids')
     if not pairs:
         raise argument_error('pairs', pairs, 'at least one pair of id lists')

@@ -13,7 +13,7 @@ from torch import Tensor
 from .config import SpecialTokens
 
 # %% auto #0
-__all__ = ['generate', 'argmax_token', 'greedy_decode', 'GenerativeModel', 'UncachedDecoder', 'Prefixes', 'gather_beams', 'Hypotheses', 'max_lengths', 'check_eval_mode', 'fill_id', 'next_log_probs', 'group_by_length', 'generate_ids']
+__all__ = ['generate', 'argmax_token', 'greedy_decode', 'GenerativeModel', 'UncachedDecoder', 'Prefixes', 'answer_limit', 'gather_beams', 'Hypotheses', 'max_lengths', 'check_eval_mode', 'fill_id', 'is_end', 'prefill_options', 'check_prompt', 'next_log_probs', 'group_by_length', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #generate
 @torch.no_grad()
@@ -28,7 +28,7 @@ def generate(
     "One token after another, each chosen by `select_token`, until every row has ended."
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
-    limits = max_lengths(src, max_len, special)  # B
+    limits = max_lengths(src, max_len, special, model)  # B
     longest = int(limits.max())
     pad_id = fill_id(special)
 
@@ -38,7 +38,7 @@ def generate(
     total = torch.zeros_like(limits, dtype=torch.float)  # log-probability
     finished = torch.zeros_like(limits, dtype=torch.bool)
 
-    logits, cache = model.prefill(src, longest, bos_id=special.bos_id)
+    logits, cache = model.prefill(src, longest, **prefill_options(model, special))
     for t in range(longest):
         # choose a token for each row
         log_probs = next_log_probs(logits, special, position=t, finished=finished)  # B V
@@ -52,14 +52,15 @@ def generate(
         lengths = lengths + ~finished
 
         # which rows end here
-        finished = finished | (token == special.eos_id) | (lengths == limits)
+        finished = finished | is_end(token, special) | (lengths == limits)
         if finished.all():
             break
 
         logits = model.decode_step(token[:, None], cache)[:, 0]
 
     ids = ids[:, : lengths.max()]
-    return Hypotheses(ids, lengths, log_probs=total, scores=total)  # nothing is penalised
+    scores = total  # nothing is penalised
+    return Hypotheses(ids, lengths, total, scores, eos_id=special.eos_id)
 
 # %% ../nbs/20_decoding.ipynb #argmax-token
 def argmax_token(
@@ -83,7 +84,7 @@ def greedy_decode(
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from torch import nn
 
@@ -103,6 +104,7 @@ class GenerativeModel(Protocol):
         *,
         beam_size: int = 1,  # hypotheses for each source
         bos_id: int | None = None,  # the first token; None: the configuration's
+        # special: SpecialTokens, only if its padding isn't the configuration's
     ) -> tuple[Tensor, Any]:  # logits B V of the first token, and a cache
         "Read the source or the prompt."
         ...
@@ -138,15 +140,25 @@ class UncachedDecoder:
         *,
         beam_size: int = 1,  # not used, likewise
         bos_id: int | None = None,  # the first token; None: the configuration's
+        special: SpecialTokens | None = None,  # None: those of the model
     ) -> tuple[Tensor, Prefixes]:  # logits B V of the first token
         "Begin with BOS, or with a prompt where the model encodes no source."
         if hasattr(self.model, 'encode'):
-            first_token = SpecialTokens.of(self).first_token(bos_id)
+            first_token = (special or SpecialTokens.of(self)).first_token(bos_id)
             begin = torch.full((len(src), 1, 1), first_token, device=src.device)
-            cache = Prefixes(begin, self.model.encode(src))
+            options = {} if special is None else dict(special=special)
+            cache = Prefixes(begin, self.model.encode(src, **options))
         else:
+            check_prompt(src, special or SpecialTokens.of(self))
             cache = Prefixes(src[:, None], None)
         return self.next_logits(cache)[:, 0], cache
+
+    def max_answer(
+        self,
+        src: Tensor,  # B S, source ids, or a prompt
+    ) -> int | None:  # tokens; None: any number
+        "How many new tokens the model has positions for."
+        return answer_limit(self.model, src)
 
     def decode_step(
         self,
@@ -188,6 +200,15 @@ class Prefixes:
         self.ids = gather_beams(self.ids, beam_idx)
 
 
+def answer_limit(
+    model: object,  # that may have a method `max_answer`
+    src: Tensor,  # B S, source ids, or a prompt
+) -> int | None:  # tokens; None: any number
+    "How many new tokens a model has positions for."
+    ask = getattr(model, 'max_answer', None)
+    return None if ask is None else ask(src)
+
+
 def gather_beams(
     x: Tensor,  # B N or B N T
     beam_idx: Tensor,  # B W, numbers below N
@@ -204,19 +225,21 @@ class Hypotheses:
     lengths: Tensor  # B or B N, tokens with EOS, without PAD
     log_probs: Tensor  # B or B N, nats, summed over the row's tokens
     scores: Tensor  # B or B N, what ranked them: `log_probs`, penalised in a beam search
+    eos_id: int | tuple[int, ...] | None = EOS  # what ended rows, one id or several
 
     def lists(
         self,
-        eos_id: int | None = EOS,  # what ends a finished row
+        eos_id: int | tuple[int, ...] | Literal['own'] | None = 'own',  # None: keep it
     ) -> list[Any]:  # lists of ids, nested like `lengths`
         "The ids without padding and without the EOS at the end."
+        ends = SpecialTokens(eos_id=self.eos_id if eos_id == 'own' else eos_id).ends
 
         def without_end(ids, length):
             if isinstance(length, list):  # several rows
                 return [without_end(*row) for row in zip(ids, length)]
 
             ids = ids[:length]
-            return ids[:-1] if ids and ids[-1] == eos_id else ids
+            return ids[:-1] if ids and ids[-1] in ends else ids
 
         return without_end(self.ids.tolist(), self.lengths.tolist())
 
@@ -225,7 +248,11 @@ class Hypotheses:
         rows: Any,  # any index into the rows
     ) -> Hypotheses:
         return Hypotheses(
-            self.ids[rows], self.lengths[rows], self.log_probs[rows], self.scores[rows]
+            self.ids[rows],
+            self.lengths[rows],
+            self.log_probs[rows],
+            self.scores[rows],
+            self.eos_id,
         )
 
 # %% ../nbs/26_decoding_in_depth.ipynb #max-lengths
@@ -233,6 +260,7 @@ def max_lengths(
     src: Tensor,  # B S, source ids; or B *, sources of another kind
     max_len: int | None,  # the same for all; None: each row's own length + 50
     special: SpecialTokens,  # PAD is not counted
+    model: object = None,  # which may have too few positions for its own length + 50
 ) -> Tensor:  # B, tokens with EOS
     "How long answers may be. Raises `ValueError` for an empty source. Source: section 6.1."
     if max_len is not None:
@@ -247,7 +275,7 @@ def max_lengths(
         raise argument_error('src', tuple(src.shape), 'B S, both at least 1')
 
     # there may be no padding, or the id of padding may also end texts
-    if special.pad_id is None or special.pad_id == special.eos_id:
+    if special.pad_id is None or special.pad_id in special.ends:
         is_token = torch.ones_like(src)
     else:
         is_token = src != special.pad_id
@@ -255,7 +283,12 @@ def max_lengths(
     if not lengths.all():
         raise argument_error('src', 'a row of padding', 'at least one token in each row')
 
-    return lengths + 50 if max_len is None else torch.full_like(lengths, max_len)
+    if max_len is not None:
+        return torch.full_like(lengths, max_len)
+
+    limits = lengths + 50
+    most = answer_limit(model, src)
+    return limits if most is None else limits.clamp(max=max(most, 1))
 
 # %% ../nbs/26_decoding_in_depth.ipynb #check-eval-mode
 def check_eval_mode(
@@ -274,9 +307,54 @@ def fill_id(
     "The id that pads finished rows."
     if special.pad_id is not None:
         return special.pad_id
-    if special.eos_id is not None:
-        return special.eos_id
-    return 0
+    return special.ends[0] if special.ends else 0
+
+
+def is_end(
+    tokens: Tensor,  # *batch
+    special: SpecialTokens,
+) -> Tensor:  # *batch, bool
+    "Which tokens end a sequence."
+    if not special.ends:
+        return torch.zeros_like(tokens, dtype=torch.bool)
+
+    first, *others = special.ends
+    found = tokens == first
+    for end in others:
+        found = found | (tokens == end)
+    return found
+
+
+def prefill_options(
+    model: object,
+    special: SpecialTokens,  # wanted
+) -> dict[str, Any]:  # options of its `prefill`
+    "What a model has to be told about special tokens."
+    options: dict[str, Any] = dict(bos_id=special.bos_id)
+    config = getattr(model, 'config', None)
+    if getattr(config, 'pad_id', special.pad_id) != special.pad_id:
+        options['special'] = special
+    return options
+
+
+def check_prompt(
+    prompt: Tensor,  # B S
+    special: SpecialTokens,
+):
+    "Raise `ValueError` for prompts with padding, which would be read as text."
+    expected = 'prompts of one length: no row is filled up'
+    if special.pad_id is not None and special.pad_id not in special.ends:
+        if (prompt == special.pad_id).any():
+            raise argument_error('prompt', 'padding', expected)
+        return
+
+    # what ends a text may fill up rows; one of them is where a text begins
+    if len(prompt) > 1 and prompt.shape[1] > 1:
+        end = is_end(prompt, special)
+        if (end[:, :2].all(1) | end[:, -2:].all(1)).any():
+            raise argument_error(
+                'prompt', 'a row that begins or ends with EOS twice', expected
+            )
 
 # %% ../nbs/26_decoding_in_depth.ipynb #next-log-probs
 def next_log_probs(
@@ -306,7 +384,7 @@ def next_log_probs(
 
     # one id can have two purposes: what ends a text may be generated
     for banned in (special.pad_id, special.bos_id):
-        if banned is not None and banned != special.eos_id:
+        if banned is not None and banned not in special.ends:
             log_probs[..., banned] = -math.inf
     return log_probs
 
@@ -359,6 +437,6 @@ def generate_ids(
     for group in group_by_length(lengths, max_len=max_len, batch_size=batch_size):
         batch = Batch.from_pairs([pairs[i] for i in group], special)
         found = decode(model, batch.src.to(device), max_len)
-        answers.update(zip(group, found.lists(special.eos_id)))
+        answers.update(zip(group, found.lists()))
 
     return [answers[i] for i in range(len(sources))]

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['rendezvous_ids', 'n_processes', 'process_rank', 'average_over_processes', 'all_reduce_any', 'joined_processes',
            'gather_values', 'run_on_rank_zero', 'wrap_distributed', 'copy_model', 'shard_model', 'scatter_weights',
-           'gather_weights', 'is_shard', 'full_tensor', 'shard_like', 'random_states', 'set_random_states',
-           'whole_on_rank_zero', 'gather_state', 'scatter_state']
+           'gather_weights', 'is_shard', 'full_tensor', 'shard_like', 'random_state', 'set_random_state',
+           'random_states', 'set_random_states', 'whole_on_rank_zero', 'gather_state', 'scatter_state']
 
 # %% ../nbs/73_distributed.ipynb #n-processes
 def n_processes() -> int:  # 1: this one trains alone
@@ -234,27 +234,39 @@ def shard_like(
     return distribute_tensor(whole.to(shard.device), shard.device_mesh, shard.placements)
 
 # %% ../nbs/73_distributed.ipynb #random-code
+def random_state(
+    device: torch.device,  # where the model is
+) -> dict[str, Any]:  # plain values and tensors
+    "The state of this process's random numbers."
+    cuda = torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
+    return dict(python=random.getstate(), torch=torch.get_rng_state(), cuda=cuda)
+
+
+def set_random_state(
+    state: dict[str, Any],  # from `random_state`
+    device: torch.device,  # where the model is
+):
+    "Go on with the random numbers that follow that state."
+    random.setstate(state['python'])
+    torch.set_rng_state(state['torch'])
+    if device.type == 'cuda' and state['cuda'] is not None:
+        torch.cuda.set_rng_state(state['cuda'], device)
+
+
 def random_states(
     device: torch.device,  # where the model is
-) -> list[dict[str, Any]]:  # one of each process: plain values and tensors
+) -> list[dict[str, Any]]:  # a `random_state` of each process
     "The state of the random numbers of all processes."
-    cuda = torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
-    mine = dict(python=random.getstate(), torch=torch.get_rng_state(), cuda=cuda)
-    return gather_values(mine)
+    return gather_values(random_state(device))
 
 
 def set_random_states(
     states: list[dict[str, Any]],  # from `random_states`, of a run before
     device: torch.device,  # where the model is
 ):
-    "Restore this process's state; a process that is new keeps that of its seed."
-    if process_rank() >= len(states):
-        return
-    mine = states[process_rank()]
-    random.setstate(mine['python'])
-    torch.set_rng_state(mine['torch'])
-    if device.type == 'cuda' and mine['cuda'] is not None:
-        torch.cuda.set_rng_state(mine['cuda'], device)
+    "Go on with one's own; with those of its seed, a process that was not there before."
+    if process_rank() < len(states):
+        set_random_state(states[process_rank()], device)
 
 # %% ../nbs/73_distributed.ipynb #shards-saved-code
 def whole_on_rank_zero(

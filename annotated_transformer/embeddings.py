@@ -58,11 +58,19 @@ def check_ids(
     not read."""
     if ids.dtype not in (torch.int64, torch.int32):
         raise argument_error(name, ids.dtype, 'whole numbers: torch.int64 or torch.int32')
-    if ids.device.type != 'cpu' or torch.compiler.is_compiling() or ids.numel() == 0:
+    if ids.device.type != 'cpu' or ids.numel() == 0:
         return
-    for extreme in ids.aminmax():
+    is_tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    if torch.compiler.is_compiling() or is_tracing:
+        return
+
+    try:
+        extremes = [extreme.item() for extreme in ids.aminmax()]
+    except RuntimeError:  # `torch.func.vmap` shows no numbers
+        return
+    for extreme in extremes:
         if not 0 <= extreme < vocab_size:
-            raise argument_error(name, extreme.item(), f'ids from 0 to {vocab_size - 1}')
+            raise argument_error(name, extreme, f'ids from 0 to {vocab_size - 1}')
 
 # %% ../nbs/19_embeddings_in_depth.ipynb #biasedoutput
 class LMHead(nn.Module):

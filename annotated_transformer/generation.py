@@ -142,7 +142,7 @@ def prompt_ids(
 
 def longest_answer(
     model: DecoderOnly,  # that will write
-    n_prompt: int,  # tokens of the prompt
+    prompt: list[int],  # ids
     max_new_tokens: int | None,  # None: 200, or as many as there are positions for
 ) -> int:  # tokens
     "How many tokens may be written. Raises `ValueError` for more than the model can."
@@ -150,10 +150,8 @@ def longest_answer(
         check_sizes(max_new_tokens=max_new_tokens)
         return max_new_tokens
 
-    # the last token that is written needs no position: nothing is computed from it
-    if getattr(model.config, 'positions', None) == 'learned':
-        return max(1, min(200, model.config.max_len - n_prompt + 1))
-    return 200
+    room = model.max_answer(torch.tensor([prompt]))
+    return 200 if room is None else max(1, min(200, room))
 
 # %% ../nbs/63_generation.ipynb #generate-function
 def stream_text(
@@ -180,8 +178,8 @@ def stream_text(
         raise argument_error('stop', '', 'texts of at least one character')
 
     ids = prompt_ids(tokenizer, prompt)
-    limit = longest_answer(model, len(ids), max_new_tokens)
-    ends = {model.config.eos_id, tokenizer.special.eos_id} - {None}
+    limit = longest_answer(model, ids, max_new_tokens)
+    ends = {*SpecialTokens.of(model).ends, *tokenizer.special.ends}
 
     generator = None
     if seed is not None:
@@ -237,7 +235,7 @@ def load_language_model(
     folder = Path(source)
 
     if (folder / MANIFEST).is_file():  # written by `save_model`
-        kind = read_options(folder).get('model')
+        kind = str(read_options(folder).get('model'))
         check_choice('model', kind, LANGUAGE_MODELS)
         return load_model(folder, LANGUAGE_MODELS[kind], place), load_tokenizer(folder)
 

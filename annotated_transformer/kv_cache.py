@@ -40,17 +40,30 @@ class KVCache:
 
         # a recorded step cannot count in Python
         self.length = torch.tensor(0, device=self.key.device) if static else 0
+        self.n_claimed = 0  # tokens of a static cache, as far as Python knows
+
+    def claim(
+        self,
+        n_new: int,  # tokens that will be written
+    ):
+        """Raise `ValueError` if they do not fit. A step that is compiled can't count, so
+        whoever calls it does."""
+        end = self.n_claimed + n_new
+        if end > self.capacity:
+            raise argument_error('cache', end, f'at most {self.capacity} tokens')
+        self.n_claimed = end
 
     def update(
         self,
         key: Tensor,  # B H n Dk, of n new tokens
         value: Tensor,  # B H n Dv
     ) -> tuple[Tensor, Tensor]:  # B H K Dk and B H K Dv, of all tokens
-        """Append keys and values. Raises `ValueError` if they do not fit; a static cache leaves
-        that to PyTorch."""
+        "Append keys and values. Raises `ValueError` if they do not fit."
         n_new = key.shape[2]
 
         if self.static:
+            if not torch.compiler.is_compiling():
+                self.claim(n_new)
             new = self.length + torch.arange(n_new, device=key.device)
             self.key[:, :, new] = key
             self.value[:, :, new] = value

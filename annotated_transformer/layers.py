@@ -32,6 +32,7 @@ class FeedForward(nn.Module):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
         check_probabilities(dropout=dropout)
+        self.d_model = d_model
         self.linear1 = nn.Linear(d_model, d_ff)
         self.linear2 = nn.Linear(d_ff, d_model)
         self.activation = activation
@@ -41,7 +42,7 @@ class FeedForward(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, self.linear1.in_features)
+        check_width('x', x, self.d_model)
 
         hidden = self.activation(self.linear1(x))  # *batch F
         return self.linear2(self.dropout(hidden))

@@ -40,7 +40,7 @@ def smoothed_targets(
     nothing."""
     check_smoothing(smoothing, vocab_size, pad_id)
     n_words = vocab_size if pad_id is None else vocab_size - 1
-    right = F.one_hot(targets, vocab_size).to(dtype)
+    right = F.one_hot(targets.long(), vocab_size).to(dtype)
     wanted = (1 - smoothing) * right + smoothing / n_words
 
     if pad_id is not None:
@@ -122,6 +122,8 @@ def check_targets(
             tuple(targets.shape),
             f'{tuple(x.shape[:-1])}, a target for each position',
         )
+    if targets.is_floating_point():
+        raise argument_error('targets', targets.dtype, 'ids, of an integer type')
 
 
 NO_ID = -(2**63)  # the id of no token
@@ -149,14 +151,19 @@ def cross_entropy(
         label_smoothing = smoothing * vocab_size / (vocab_size - (1 - smoothing))
         scale = 1 - label_smoothing / vocab_size
 
-    losses = F.cross_entropy(
-        logits.flatten(0, -2),
-        targets.flatten(),
-        weight,
-        reduction='none',
-        ignore_index=NO_ID if pad_id is None else pad_id,
-        label_smoothing=label_smoothing,
-    )
+    try:
+        losses = F.cross_entropy(
+            logits.flatten(0, -2),
+            targets.flatten().long(),
+            weight,
+            reduction='none',
+            ignore_index=NO_ID if pad_id is None else pad_id,
+            label_smoothing=label_smoothing,
+        )
+    except IndexError as error:  # on a CPU; a GPU stops with an assertion of its own
+        wrong = targets[(targets < 0) | (targets >= vocab_size)]
+        expected = f'an id from 0 to {vocab_size - 1}; what is not to count is {pad_id}'
+        raise argument_error('targets', wrong[0].item(), expected) from error
     # added up in at least single precision
     total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))
     return total / scale
@@ -176,7 +183,7 @@ def padding_of(
         raise argument_error('special tokens of the batch', batch.special, expected)
 
     pad_id = special.pad_id
-    if pad_id == special.eos_id:
+    if pad_id in special.ends:
         pad_id = None  # ends are learned
     if batch.pad_id != pad_id:
         raise argument_error(

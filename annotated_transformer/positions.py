@@ -49,6 +49,8 @@ from .utils.memory import check_memory
 class PositionalEncoding(nn.Module):
     "No positions: the interface of every scheme."
 
+    limit: int | None = None  # positions that there are; None: any number
+
     def __init__(
         self,
         d_model: int,  # D
@@ -86,7 +88,11 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
     ):
         super().__init__(d_model, max_len, d_k)
         self.frequencies = frequencies
-        table = sinusoids(max_len, d_model, frequencies=frequencies)
+        default = torch.zeros(0).device  # the default; PyTorch 2.6 knows it only so
+        if default.type == 'meta':  # made when it is needed
+            table = torch.zeros(max_len, d_model)
+        else:
+            table = sinusoids(max_len, d_model, frequencies=frequencies).to(default)
         self.register_buffer('table', table, persistent=False)
 
     def add(
@@ -94,31 +100,42 @@ class SinusoidalPositionalEncoding(PositionalEncoding):
         x: Tensor,  # B L D
         positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
     ) -> Tensor:  # B L D
-        return x + self.rows(x.shape[1], positions)
+        return x + self.rows(x, positions)
 
-    def rows(self, length, positions):  # L width, rows of the table
+    def rows(self, x, positions):  # L width, rows of the table
+        length = x.shape[-2]
+        if self.table.is_meta and not x.is_meta:  # weights were loaded without `.to`
+            self.make_table(max(length, len(self.table)), x.dtype, x.device)
         if positions is not None:
             return self.table[positions]
         self.reserve(length)
         return self.table[:length]
 
     def _apply(self, *args, **options):  # `.to`, `.half`, `.double`: exact in every type
+        before = self.table
         super()._apply(*args, **options)
-        if not self.table.is_meta:
-            length, width = self.table.shape
-            table = sinusoids(length, width, self.table.dtype, self.frequencies)
-            self.table = table.to(self.table.device)
+        after = self.table
+        if after.is_meta:
+            return self
+
+        # a scheme that layers share is visited once for each of them, and made once
+        if (before.device, before.dtype) == (after.device, after.dtype):
+            self.table = before
+        else:
+            self.make_table(len(after), after.dtype, after.device)
         return self
 
     def reserve(self, length: int):  # positions; the table grows where it is shorter
         if length <= len(self.table):
             return
-        with GROWING, torch.inference_mode(False):  # a buffer that training can use as well
-            if length <= len(self.table):
-                return  # another thread was here
-            width, dtype = self.table.shape[1], self.table.dtype
-            table = sinusoids(length, width, dtype, self.frequencies)
-            self.table = table.to(self.table.device)
+        with GROWING:
+            if length > len(self.table):  # else another thread was here
+                self.make_table(length, self.table.dtype, self.table.device)
+
+    def make_table(self, length, dtype, device):
+        with torch.inference_mode(False):  # a buffer that training can use as well
+            table = sinusoids(length, self.table.shape[1], dtype, self.frequencies)
+            self.table = table.to(device)
 
 # %% ../nbs/68_positions_in_depth.ipynb #check-positions
 def check_even(width):
@@ -160,6 +177,10 @@ class LearnedPositionalEmbedding(PositionalEncoding):
             d_model=d_model,
         )
         self.weight = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
+
+    @property
+    def limit(self) -> int:  # positions
+        return len(self.weight)
 
     def add(
         self,
@@ -205,7 +226,7 @@ class RotaryEmbedding(SinusoidalPositionalEncoding):
         positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
     ) -> tuple[Tensor, Tensor]:  # B H L Dk each
         "Each pair of components, rotated by position times frequency."
-        rows = self.rows(query.shape[2], positions).unflatten(-1, (-1, 2))  # L Dk/2 2
+        rows = self.rows(query, positions).unflatten(-1, (-1, 2))  # L Dk/2 2
         sine, cosine = rows.unbind(-1)  # L Dk/2 each
 
         def rotated(x):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['gnmt_length_penalty', 'expand_beams', 'mask_out', 'top_beams', 'concat_beams', 'is_done', 'check_beam', 'init_beams', 'trim_padding', 'beam_search']
+__all__ = ['gnmt_length_penalty', 'TENSORS', 'expand_beams', 'mask_out', 'top_beams', 'concat_beams', 'is_done', 'check_beam', 'init_beams', 'trim_padding', 'beam_search']
 
 # %% ../nbs/22_search.ipynb #gnmt-length-penalty
 def gnmt_length_penalty(
@@ -21,7 +21,7 @@ def gnmt_length_penalty(
 
 # %% ../nbs/26_decoding_in_depth.ipynb #search-more-imports
 import math
-from dataclasses import fields
+from dataclasses import replace
 
 import torch
 
@@ -38,8 +38,10 @@ from annotated_transformer.decoding import (
     check_eval_mode,
     fill_id,
     gather_beams,
+    is_end,
     max_lengths,
     next_log_probs,
+    prefill_options,
 )
 from .utils.memory import check_memory
 
@@ -72,9 +74,13 @@ def expand_beams(
     ids = ids.scatter(2, lengths[..., None], tokens[..., None])
 
     scores = totals / gnmt_length_penalty(lengths + 1, length_penalty)
-    return Hypotheses(ids, lengths + 1, totals, scores), beam_idx
+    candidates = Hypotheses(ids, lengths + 1, totals, scores, alive.eos_id)
+    return candidates, beam_idx
 
 # %% ../nbs/26_decoding_in_depth.ipynb #mask-out
+TENSORS = ('ids', 'lengths', 'log_probs', 'scores')  # of `Hypotheses`
+
+
 def mask_out(
     beams: Hypotheses,  # B N
     mask: Tensor,  # broadcastable to B N, bool, True = removed
@@ -82,7 +88,7 @@ def mask_out(
     "Give some hypotheses a score of minus infinity."
     log_probs = beams.log_probs.masked_fill(mask, -math.inf)
     scores = beams.scores.masked_fill(mask, -math.inf)
-    return Hypotheses(beams.ids, beams.lengths, log_probs, scores)
+    return replace(beams, log_probs=log_probs, scores=scores)
 
 
 def top_beams(
@@ -92,11 +98,8 @@ def top_beams(
 ) -> tuple[Hypotheses, Tensor]:  # B W, the best first, and their indices
     "The best of several hypotheses."
     best = by.topk(min(count, by.shape[1])).indices
-    chosen = {
-        field.name: gather_beams(getattr(beams, field.name), best)
-        for field in fields(beams)
-    }
-    return Hypotheses(**chosen), best
+    chosen = {name: gather_beams(getattr(beams, name), best) for name in TENSORS}
+    return replace(beams, **chosen), best
 
 
 def concat_beams(
@@ -105,10 +108,10 @@ def concat_beams(
 ) -> Hypotheses:  # B N+M
     "Two lists of hypotheses as one."
     joined = {
-        field.name: torch.cat([getattr(first, field.name), getattr(second, field.name)], 1)
-        for field in fields(first)
+        name: torch.cat([getattr(first, name), getattr(second, name)], 1)
+        for name in TENSORS
     }
-    return Hypotheses(**joined)
+    return replace(first, **joined)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #is-done
 def is_done(
@@ -172,6 +175,7 @@ def init_beams(
         lengths=limits.new_zeros(batch, beam_size),
         log_probs=zeros,
         scores=zeros,
+        eos_id=special.eos_id,
     )
 
     alive = empty[:, :1]
@@ -187,7 +191,7 @@ def trim_padding(
     exists = beams.scores.isfinite()
     lengths = beams.lengths * exists
     ids = beams.ids.masked_fill(~exists[..., None], fill_id(special))
-    return Hypotheses(ids[..., : lengths.max()], lengths, beams.log_probs, beams.scores)
+    return replace(beams, ids=ids[..., : lengths.max()], lengths=lengths)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #beam-search-7
 @torch.no_grad()
@@ -206,12 +210,12 @@ def beam_search(
     check_beam(beam_size, length_penalty, n_best, early_stopping)
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
-    limits = max_lengths(src, max_len, special)[:, None]  # B 1
+    limits = max_lengths(src, max_len, special, model)[:, None]  # B 1
     alive, finished = init_beams(limits, beam_size, special)
     longest = alive.ids.shape[2]
 
     logits, cache = model.prefill(
-        src, longest, beam_size=beam_size, bos_id=special.bos_id
+        src, longest, beam_size=beam_size, **prefill_options(model, special)
     )  # B V
     check_memory(
         3 * 4 * beam_size * logits.numel(),
@@ -231,7 +235,7 @@ def beam_search(
         )  # B C
 
         # those that end among the best W are answers; keep the best of all answers
-        at_end = candidates.ids[:, :, t] == special.eos_id
+        at_end = is_end(candidates.ids[:, :, t], special)
         at_limit = candidates.lengths == limits
         ends = at_end | at_limit
         among_best = torch.arange(ends.shape[1], device=src.device) < beam_size

@@ -14,7 +14,7 @@ from .config import Config
 from .optimizer import SCHEDULES, Schedule
 
 # %% auto #0
-__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'NotFinite', 'check_finite', 'TrainingState', 'record_evaluation', 'train_steps', 'train']
+__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'plain_scores', 'record_evaluation', 'train_steps', 'train']
 
 # %% ../nbs/13_training.ipynb #trainconfig
 Precision = Literal['float32', 'bfloat16', 'auto']
@@ -68,10 +68,10 @@ class TrainConfig(Config):
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
 
@@ -94,9 +94,11 @@ from annotated_transformer.distributed import (
     gather_weights,
     n_processes,
     process_rank,
+    random_state,
     random_states,
     run_on_rank_zero,
     scatter_state,
+    set_random_state,
     set_random_states,
     shard_like,
     whole_on_rank_zero,
@@ -282,6 +284,46 @@ def step_batches(
         if step > done:
             yield step, group
 
+# %% ../nbs/27_training_in_depth.ipynb #random-batches
+class RandomBatches:
+    """Batches that are drawn with random numbers of their own. How many a model has drawn
+    for dropout then makes no difference to them."""
+
+    def __init__(
+        self,
+        batches: Iterable[Batch | LabelledBatch],
+        seed: int,  # of the run
+        device: torch.device,  # where the model is
+    ):
+        self.batches = batches
+        self.device = device
+
+        others = random_state(device)
+        torch.manual_seed(seed + 2**31)  # no seed of dropout, or both would be alike
+        self.state = random_state(device)
+        set_random_state(others, device)
+
+    @contextmanager
+    def own_random_numbers(self):
+        others = random_state(self.device)
+        set_random_state(self.state, self.device)
+        try:
+            yield
+        finally:
+            self.state = random_state(self.device)
+            set_random_state(others, self.device)
+
+    def __iter__(self) -> Iterator[Batch | LabelledBatch]:
+        with self.own_random_numbers():
+            batches = iter(self.batches)
+
+        while True:
+            with self.own_random_numbers():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
 # %% ../nbs/27_training_in_depth.ipynb #not-finite
 CHECKED_STEPS = 10  # maximum number of steps whose losses are checked together
 
@@ -365,6 +407,19 @@ class TrainingState:
         set_random_states(state['random'], next(self.model.parameters()).device)
 
 # %% ../nbs/27_training_in_depth.ipynb #train-steps
+def plain_scores(
+    scores: dict,  # name -> number, or a tensor with one
+) -> dict[str, float]:
+    "Scores that can be written down. Raises `ValueError` for what is no number."
+    found = {}
+    for name, value in scores.items():
+        try:
+            found[name] = value if isinstance(value, int) else float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise argument_error(f'{name} of eval_fn', value, 'a number') from error
+    return found
+
+
 def record_evaluation(
     state: TrainingState,  # after a step
     eval_fn: Callable[[nn.Module], dict],  # model -> metrics
@@ -375,7 +430,8 @@ def record_evaluation(
     step = state.history.steps
     with state.average.applied() if state.average else nullcontext():
         gather_weights(state.runner, state.model)
-        scores = gather_values(eval_fn(state.model.eval()))[0]  # all go by the same ones
+        scores = plain_scores(eval_fn(state.model.eval()))
+        scores = gather_values(scores)[0]  # all go by the same ones
         if state.config.patience and 'loss' not in scores:
             raise argument_error('eval_fn', sorted(scores), 'a loss, for patience')
 
@@ -401,7 +457,9 @@ def train_steps(
     config = state.config
     history = state.history
     optimizer = state.optimizer
-    runner = torch.compile(state.runner) if config.compile else state.runner
+    runner = state.runner
+    if config.compile:
+        runner = cast(nn.Module, torch.compile(runner))  # one, whatever PyTorch's types say
     unchecked = []  # steps whose losses were not looked at yet
 
     # a run that was asked to stop leaves its evaluation to the next one: this one
@@ -476,6 +534,7 @@ def train(
         raise argument_error('eval_fn', None, 'a function')
 
     # all that changes while the model is trained
+    batches = RandomBatches(batches, config.seed, next(model.parameters()).device)
     torch.manual_seed(config.seed + process_rank())  # each process has its own dropout
     runner = wrap_distributed(model, shard=shard)  # the model itself, in one process
     optimizer = build_optimizer(runner, config.lr, config.weight_decay)

@@ -313,6 +313,7 @@ class EncoderDecoder(nn.Module):
     def encode(
         self,
         src: Tensor,  # B S, or whatever else the encoder reads
+        special: SpecialTokens | None = None,  # None: those of the configuration
     ) -> tuple[Tensor, Tensor | None]:  # memory B S D, and its mask B 1 1 S, if any
         "What the decoder reads of the source."
         raise NotImplementedError
@@ -346,7 +347,7 @@ class EncoderDecoder(nn.Module):
         "Numbers for the words of the target's vocabulary."
         return self.output.logits(hidden)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def prefill(
         self,
         src: Tensor,  # B S, or what else `encode` takes
@@ -354,11 +355,12 @@ class EncoderDecoder(nn.Module):
         *,
         beam_size: int = 1,  # hypotheses for each source
         bos_id: int | None = None,  # the first token; None: the configuration's
+        special: SpecialTokens | None = None,  # None: those of the configuration
         static: bool = False,  # see `KVCache`
     ) -> tuple[Tensor, DecoderCache]:  # logits B V of the token after BOS
         "Encode the source and decode BOS."
         batch = len(src)
-        first_token = SpecialTokens.of(self).first_token(bos_id)
+        first_token = (special or SpecialTokens.of(self)).first_token(bos_id)
         bos = torch.full((batch, 1), first_token, device=src.device)
 
         # room for every token that may come
@@ -366,7 +368,7 @@ class EncoderDecoder(nn.Module):
         capacity = cache_capacity(layers, batch, max_len, beam_size=beam_size)
         self.tgt_embed.positions.reserve(max_len)
 
-        memory, memory_mask = self.encode(src)
+        memory, memory_mask = self.encode(src, special)
         cache = empty_cache(
             layers,
             batch,
@@ -380,7 +382,7 @@ class EncoderDecoder(nn.Module):
         logits = self.decode_step(bos, cache)  # B 1 V
         return logits[:, 0], cache
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def decode_step(
         self,
         ids: Tensor,  # B n, next tokens of a row; in a beam B W, one of each hypothesis
@@ -398,6 +400,13 @@ class EncoderDecoder(nn.Module):
             cache=cache,
         )
         return self.logits(hidden)
+
+    def max_answer(
+        self,
+        src: Tensor,  # B S, or what else `encode` takes
+    ) -> int | None:  # tokens; None: any number
+        "How many new tokens there are positions for."
+        return self.tgt_embed.positions.limit
 
 # %% ../nbs/17_initialisation.ipynb #transformer
 class Transformer(EncoderDecoder):
@@ -417,8 +426,10 @@ class Transformer(EncoderDecoder):
     def encode(
         self,
         src: Tensor,  # B S
-    ) -> tuple[Tensor, Tensor]:  # memory B S D, and its mask B 1 1 S
+        special: SpecialTokens | None = None,  # None: those of the configuration
+    ) -> tuple[Tensor, Tensor | None]:  # memory B S D, and its mask B 1 1 S, if any
         "What the decoder reads of the source."
-        mask = padding_mask(src, self.config.pad_id)
+        pad_id = self.config.pad_id if special is None else special.pad_id
+        mask = None if pad_id is None else padding_mask(src, pad_id)
         memory = self.encoder(self.src_embed(src), mask=mask)
         return memory, mask

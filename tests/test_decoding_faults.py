@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from annotated_transformer.utils import memory
+from annotated_transformer.checkpoint import load_model, save_model
 from annotated_transformer.config import SpecialTokens
 from annotated_transformer.utils.memory import available_memory, check_memory, model_bytes
 from annotated_transformer.decoding import UncachedDecoder, generate_ids, greedy_decode
@@ -271,6 +272,78 @@ def test_a_model_without_an_end_writes_up_to_the_limit(decode, pad_id):
     assert answers.lengths.tolist() == [7, 7] and [
         len(ids) for ids in answers.lists(None)
     ] == [7, 7]
+
+
+# ---- Special tokens, prompts and limits ----
+
+
+@each_decoder
+@pytest.mark.parametrize("wrapper", [lambda model: model, UncachedDecoder])
+def test_special_tokens_given_to_the_decoder_count_for_a_prompt(decode, wrapper):
+    model = wrapper(tiny_gpt(pad_id=0))
+    prompt = torch.tensor([[3, 0, 4]])
+    with pytest.raises(ValueError, match="prompt: got 'padding'"):
+        decode(model, prompt, 5)
+    assert decode(model, prompt, 5, special=SpecialTokens(None, 2, None)).lengths == 5
+
+
+@each_decoder
+@pytest.mark.parametrize("wrapper", [lambda model: model, UncachedDecoder])
+@pytest.mark.parametrize("pad_id", [None, 2])
+def test_prompts_that_are_filled_up_with_their_end_are_refused(decode, wrapper, pad_id):
+    model = wrapper(tiny_gpt(pad_id=pad_id))
+    for row in ([2, 2, 3, 4], [3, 4, 2, 2]):
+        with pytest.raises(ValueError, match="a row that begins or ends with EOS twice"):
+            decode(model, torch.tensor([[2, 5, 6, 7], row]), 5)
+    # one EOS begins a text
+    assert len(decode(model, torch.tensor([[2, 5, 6, 7], [2, 3, 4, 5]]), 5).ids) == 2
+
+
+@each_decoder
+@pytest.mark.parametrize("wrapper", [lambda model: model, UncachedDecoder])
+def test_the_default_limit_of_a_prompt_is_cut_to_the_positions(decode, wrapper):
+    model = wrapper(tiny_gpt(max_len=32, eos_id=None, bos_id=None, pad_id=None))
+    prompt = torch.full((1, 30), 3)
+    assert decode(model, prompt).lengths == 3  # the third needs no position
+    with pytest.raises(ValueError, match="at most max_len = 32 learned positions"):
+        decode(model, prompt, 4)
+
+
+@each_decoder
+@pytest.mark.parametrize("eos_id", [5, (5, 7), None])
+def test_lists_go_by_the_end_of_the_model(decode, eos_id):
+    for seed in range(20):
+        model = tiny_gpt(eos_id=eos_id, pad_id=None, bos_id=None)
+        torch.manual_seed(seed)
+        torch.nn.init.normal_(model.output.weight)
+        answers = decode(model, torch.tensor([[3, 4]]), 6)
+        ids = answers.ids[0, : answers.lengths[0]].tolist()
+        ends = model.config.eos_id if eos_id == (5, 7) else (eos_id,)
+        assert not set(ids[:-1]) & {*ends}  # it stopped at the first one
+        expected = ids[:-1] if ids[-1] in ends else ids
+        assert answers.lists() == [expected]
+
+
+def test_several_ends_are_saved_with_the_model(tmp_path):
+    model = tiny_gpt(eos_id=(5, 7))
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model", GPT).config == model.config
+    with pytest.raises(ValueError, match="eos_id: got 13, expected an id from 0 to 12"):
+        tiny_gpt(eos_id=(5, 13))
+
+
+@pytest.mark.parametrize("make", [tiny, tiny_gpt])
+def test_what_prefill_returns_can_be_learnt_from(make):
+    teacher, student = make(), make()
+    source = torch.tensor([[3, 4, 5]])
+    wanted, cache = teacher.prefill(source, 4)
+    inputs = (source, torch.tensor([[1]])) if make is tiny else (source,)
+    loss = (student(*inputs)[:, -1] - wanted.softmax(-1)).square().sum()
+    loss.backward()
+    assert next(student.parameters()).grad is not None
+    if make is tiny_gpt:  # go on with the cache, and learn from that
+        teacher(torch.tensor([[6, 7]]), cache).sum().backward()
+        assert teacher.output.weight.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(

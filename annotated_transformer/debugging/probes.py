@@ -18,7 +18,7 @@ from ..config import argument_error, check_choice, check_sizes
 __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids',
            'guess_architecture', 'usable_ids', 'parameters_of', 'plain_call', 'prepare', 'rounding_unit', 'tolerance',
            'influence', 'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding',
-           'uneven_rows', 'probe_empty_row', 'gradients', 'format_names', 'probe_gradient', 'probe_batch']
+           'uneven_rows', 'probe_empty_row', 'gradients', 'idle_parts', 'format_names', 'probe_gradient', 'probe_batch']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -252,7 +252,8 @@ def rounding_unit(
 def tolerance(
     subject: ModelUnderTest,  # what is examined
 ) -> float:  # in units of the logits
-    "How far calls of different shapes may be apart, by rounding alone."
+    """How far logits may be apart by rounding alone: of calls of different shapes, or of a
+    mixture of experts, where another token changes the sizes of products."""
     return 128 * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
 
 # %% ../../nbs/82_debugging.probes.ipynb #influence
@@ -285,7 +286,7 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
         worst = int(future.nan_to_num(torch.inf).argmax())
         i, j = divmod(worst, future.shape[1])
 
-        if not future[i, j] <= rounding_unit(subject):
+        if not future[i, j] <= tolerance(subject):
             mode = ' in training' if training else ''
             return ProbeResult(
                 False,
@@ -476,6 +477,29 @@ def gradients(
     return dict(zip(named, slopes))
 
 
+def idle_parts(
+    subject: ModelUnderTest,  # what is examined
+) -> list[str]:  # names of modules
+    "Parts that were called without a single token, as experts are that nobody chose."
+    if not isinstance(subject.model, nn.Module):
+        return []
+    reached = {}  # part -> whether anything reached it
+
+    def note(part, inputs):
+        sizes = [x.numel() for x in inputs if isinstance(x, Tensor)]
+        if sizes:
+            reached[part] = reached.get(part, False) or max(sizes) > 0
+
+    parts = dict(subject.model.named_modules())
+    hooks = [part.register_forward_pre_hook(note) for part in parts.values()]
+    try:
+        subject.logits(*subject.inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [name for name, part in parts.items() if not reached.get(part, True)]
+
+
 def format_names(
     names: list,  # words
     limit: int = 3,  # how many are written out
@@ -495,9 +519,13 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
 
     dead = []
     wild = []
+    unused = 0
+    idle = tuple(f'{part}.' for part in idle_parts(subject))
     slopes = gradients(subject, subject.inputs)
     for name, slope in slopes.items():
-        if slope is None or not slope.any():
+        if name.startswith(idle):
+            unused += 1
+        elif slope is None or not slope.any():
             dead.append(name)
         elif not slope.isfinite().all():
             wild.append(name)
@@ -507,7 +535,11 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
         return ProbeResult(False, message, len(dead + wild))
     if wild:
         return ProbeResult(False, f'not finite: {format_names(wild)}', len(wild))
-    return ProbeResult(True, f'gradients reach all {len(slopes)} parameters')
+
+    message = f'gradients reach all {len(slopes) - unused} parameters'
+    if unused:
+        message += f'; {unused} are of parts that got no token'
+    return ProbeResult(True, message)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-batch
 def probe_batch(subject: ModelUnderTest):  # what is examined
@@ -527,7 +559,7 @@ def probe_batch(subject: ModelUnderTest):  # what is examined
     after = subject.logits(*others, training=True)[0]
     mixed = (after - before).abs().max().item()
     return verdict(
-        mixed <= rounding_unit(subject),
+        mixed <= tolerance(subject),
         'no row depends on the others',
         f'in training, other rows moved a row by {mixed:.2g}; batch statistics?',
         max(moved, mixed),

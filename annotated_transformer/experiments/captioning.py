@@ -202,7 +202,7 @@ def generate_captions(
         batch = inputs[start : start + batch_size]
         images = torch.stack([strip.picture for strip in batch]).to(device)
         answers = decode(model, images, max_len=model.config.max_len - 1)
-        for ids in answers.lists(model.config.eos_id):
+        for ids in answers.lists():
             captions.append(decode_caption(ids))
     return captions
 

@@ -20,7 +20,7 @@ from annotated_transformer.config import (
 from .weight_map import export_weights, import_weights
 
 # %% auto #0
-__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'SentenceClassifierConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
+__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'leave_out', 'drop_absent', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'PretrainingConversion', 'SentenceClassifierConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #from-huggingface
 def from_huggingface(
@@ -43,15 +43,18 @@ def from_huggingface(
 
     conversion = CONVERSIONS[name]
     config = conversion.config(theirs, **options)
+    weights = leave_out(weights, conversion)
     ours = build_empty(config, conversion.model_class, n_tensors=len(weights))
 
     tied = conversion.tied(config)
+    weight_map = conversion.weight_map(config, theirs)
+    weight_map, absent = drop_absent(weight_map, weights, conversion)
     import_weights(
         ours,
-        conversion.weight_map(config, theirs),
+        weight_map,
         with_originals(weights, tied),
         tied=tied,
-        unmatched=conversion.unmatched,
+        unmatched=conversion.unmatched + absent,
     )
     conversion.finish(ours, theirs)
     return ours
@@ -98,6 +101,7 @@ def to_huggingface(
 # %% ../../nbs/89_interop.hub.ipynb #huggingface-imports
 import json
 import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -109,16 +113,19 @@ from ..config import check_sizes
 from .llama import LLAMA_CONVERSIONS
 from annotated_transformer.interop.weight_map import (
     Conversion,
+    WeightMap,
     bert_weight_map,
     gpt2_weight_map,
     image_classifier_weight_map,
     interleaved_to_halves,
     marian_weight_map,
     masked_lm_weight_map,
+    masked_lm_head_weight_map,
     require_hf_options,
     sentence_classifier_weight_map,
     set_extra_bos,
     vit_weight_map,
+    warn_left_out,
     with_options,
 )
 from annotated_transformer.models.bert import (
@@ -268,6 +275,37 @@ def with_originals(
             found.setdefault(original, weights[name])
     return found
 
+# %% ../../nbs/89_interop.hub.ipynb #leave-out
+def leave_out(
+    weights: dict[str, Tensor],  # theirs
+    conversion: Conversion,  # what ours lacks
+) -> dict[str, Tensor]:  # those that ours can have
+    "Drop what ours lacks, and warn of it."
+    found = dict(weights)
+    for pattern, what in conversion.left_out.items():
+        names = [name for name in found if re.search(pattern, name)]
+        for name in names:
+            del found[name]
+        if names:
+            warn_left_out(f'{what} ({", ".join(names)})')
+    return found
+
+
+def drop_absent(
+    weight_map: list[WeightMap],
+    weights: dict[str, Tensor],  # theirs
+    conversion: Conversion,  # what theirs may lack
+) -> tuple[list[WeightMap], tuple[str, ...]]:  # the rest, and prefixes of what is absent
+    "Drop the parts of ours that theirs does not have, and warn that they are new."
+    absent = []
+    for prefix in conversion.optional:
+        part = [match for match in weight_map if match.ours.startswith(prefix)]
+        if not any(name in weights for match in part for name in match.theirs):
+            weight_map = [match for match in weight_map if match not in part]
+            absent.append(prefix)
+            warnings.warn(f'their model has no {prefix}: this one is new', stacklevel=3)
+    return weight_map, tuple(absent)
+
 # %% ../../nbs/89_interop.hub.ipynb #ours-of
 HF_ACTIVATIONS = {  # theirs -> ours
     'relu': 'relu',
@@ -360,8 +398,9 @@ def gpt2_config(
         scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
         add_cross_attention=False,
-        embd_pdrop=theirs.resid_pdrop,
     )
+    if theirs.embd_pdrop != theirs.resid_pdrop:
+        warn_left_out(f'embd_pdrop={theirs.embd_pdrop}; ours is {theirs.resid_pdrop}')
     found = from_hf_options(GPT2_OPTION_NAMES, theirs)
     if found['d_ff'] is None:
         found['d_ff'] = 4 * found['d_model']
@@ -397,6 +436,13 @@ def vit_config(
     if isinstance(size, int):
         size = size, size
     found['height'], found['width'] = size
+
+    # patches are squares
+    sides = found['patch_size']
+    if isinstance(sides, (list, tuple)):
+        if len(set(sides)) != 1:
+            raise argument_error('patch_size', sides, 'a square')
+        found['patch_size'] = sides[0]
     return with_options(ViTConfig, found, options)
 
 # %% ../../nbs/89_interop.hub.ipynb #begins-with-pad
@@ -497,6 +543,7 @@ class BERTConversion(Conversion):
     "Converts `BertModel` to our `BERT` and back; the other BERTs build on it."
 
     model_class = BERT
+    optional = ('pooler',)
     unmapped = ('cls_id', 'separator_id', 'mask_id', 'unknown_id')
     renamed = (
         (r'Norm\.gamma$', 'Norm.weight'),
@@ -514,11 +561,20 @@ class BERTConversion(Conversion):
     def weight_map(self, ours: BERTConfig, theirs):
         return bert_weight_map(ours)
 
+    def finish(self, model, theirs):
+        "A new pooler, where theirs has none."
+        bert = model if isinstance(model, BERT) else model.bert
+        if bert.pooler.weight.is_meta:
+            width = model.config.d_model
+            bert.pooler = nn.Linear(width, width)
+            init_bert_weights(bert.pooler, width)
+
 
 class MaskedLMConversion(BERTConversion):
     "Converts `BertForMaskedLM` to our `MaskedLanguageModel`; only ours has a pooler."
 
     model_class = MaskedLanguageModel
+    optional = ()
     unmatched = ('bert.pooler',)
     renamed = BERTConversion.renamed[:2]
     unused = r'^bert\.pooler\.|^cls\.seq_relationship\.|' + BERTConversion.unused
@@ -532,17 +588,26 @@ class MaskedLMConversion(BERTConversion):
             'cls.predictions.decoder.bias': 'cls.predictions.bias',
         }
 
-    def finish(self, model: MaskedLanguageModel, theirs):
-        "A new pooler."
-        width = model.config.d_model
-        model.bert.pooler = nn.Linear(width, width)
-        init_bert_weights(model.bert.pooler, width)
+
+class PretrainingConversion(MaskedLMConversion):
+    "Converts `BertForPreTraining`, whose pooler is kept, to our `MaskedLanguageModel`."
+
+    unmatched = ()
+    unused = BERTConversion.unused
+    left_out = {r'^cls\.seq_relationship\.': 'the head that judges the next sentence'}
+
+    def fits(self, ours: BERTConfig):
+        return False  # ours has no such head
+
+    def weight_map(self, ours: BERTConfig, theirs):
+        return bert_weight_map(ours, 'bert.') + masked_lm_head_weight_map(ours)
 
 
 class SentenceClassifierConversion(BERTConversion):
     "Converts `BertForSequenceClassification` to our `SentenceClassifier` and back."
 
     model_class = SentenceClassifier
+    optional = ()
     renamed = BERTConversion.renamed[:2]
 
     def weight_map(self, ours: BERTConfig, theirs):
@@ -553,6 +618,7 @@ class ImageClassifierConversion(Conversion):
     "Converts `ViTForImageClassification` to our `ImageClassifier` and back."
 
     model_class = ImageClassifier
+    left_out = {r'embeddings\.mask_token$': 'the token that hides patches'}
     renamed = (  # in files -> in memory
         (r'\bencoder\.layer\.', 'layers.'),
         (r'\battention\.attention\.query\.', 'attention.q_proj.'),
@@ -575,9 +641,10 @@ class ImageClassifierConversion(Conversion):
 
 
 class ViTConversion(ImageClassifierConversion):
-    "Converts a `ViTModel` without a pooler to our `ViT` and back."
+    "Converts a `ViTModel` to our `ViT`, which has no pooler, and back."
 
     model_class = ViT
+    left_out = {**ImageClassifierConversion.left_out, r'^pooler\.': 'the pooler'}
     init_kwargs = dict(add_pooling_layer=False)
     renamed = ((r'^vit\.', ''), *ImageClassifierConversion.renamed)
 
@@ -632,6 +699,7 @@ CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'GPT2LMHeadModel': GPT2Conversion(),
     'BertModel': BERTConversion(),
     'BertForMaskedLM': MaskedLMConversion(),
+    'BertForPreTraining': PretrainingConversion(),
     'BertForSequenceClassification': SentenceClassifierConversion(),
     'ViTModel': ViTConversion(),
     'ViTForImageClassification': ImageClassifierConversion(),

@@ -18,6 +18,7 @@ from annotated_transformer.interop.weight_map import (
     expand_names,
     interleaved_to_halves,
     require_hf_options,
+    warn_left_out,
     with_options,
 )
 from ..models.llama import Llama, LlamaConfig
@@ -157,26 +158,38 @@ def llama_config(
         hidden_act='silu',
         mlp_bias=False,
         attention_bias=False,
-        attention_dropout=0.0,
     )
+    if getattr(theirs, 'attention_dropout', 0):
+        warn_left_out(f'attention_dropout={theirs.attention_dropout}, for training only')
     found: dict[str, Any] = {
         ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()
     }
     found |= switches
 
-    # ids: models that converse have several ends, of which the caller names one
+    # ids: models that converse have several ends, of which the caller may name one
+    ends = found['eos_id']
+    if isinstance(ends, (list, tuple)):
+        only_one = options.get('eos_id') in ends
+        found['eos_id'] = options['eos_id'] if only_one else tuple(ends)
     for name in ('pad_id', 'bos_id', 'eos_id'):
-        if isinstance(found[name], list) and options.get(name) in found[name]:
-            found[name] = options[name]
-        elif not isinstance(found[name], (int, type(None))):
-            raise argument_error(
-                LLAMA_OPTION_NAMES[name], found[name], f'one id; say which by {name}='
-            )
+        id = found[name]
+        if name == 'eos_id' and isinstance(id, tuple):
+            continue
+        if not isinstance(id, (int, type(None))):
+            raise argument_error(LLAMA_OPTION_NAMES[name], id, 'one id, or None')
+        if id is not None and not 0 <= id < found['vocab_size']:
+            found[name] = None  # -1 says that there is none
 
-    # a window is in all layers, or in none
-    kinds = set(getattr(theirs, 'layer_types', None) or ['sliding_attention'])
-    if getattr(theirs, 'sliding_window', None) and kinds != {'sliding_attention'}:
-        raise argument_error('layer_types', sorted(kinds), 'a window in all layers or none')
+    # a window is in all layers after the first few, which may be none or all
+    kinds = getattr(theirs, 'layer_types', None)
+    if found['window'] and kinds:
+        n_full = list(kinds).count('full_attention')
+        n_others = len(kinds) - n_full
+        if [*kinds] != ['full_attention'] * n_full + ['sliding_attention'] * n_others:
+            expected = 'full_attention in the first layers, sliding_attention in the others'
+            raise argument_error('layer_types', kinds, expected)
+        found['n_full_layers'] = n_full if n_others else 0
+        found['window'] = found['window'] if n_others else None
 
     # widths of heads, and positions
     d_k = getattr(theirs, 'head_dim', None)
@@ -195,6 +208,10 @@ def llama_options(
     "Translate our configuration into options of theirs."
     found = {name: getattr(ours, own) for own, name in LLAMA_OPTION_NAMES.items()}
     found['head_dim'] = ours.d_k or ours.d_model // ours.n_heads
+    if isinstance(ours.eos_id, tuple):
+        found['eos_token_id'] = list(ours.eos_id)
+    if ours.window and (ours.qkv_bias or ours.qk_norm):  # Qwen has a switch for it
+        found |= dict(use_sliding_window=True, max_window_layers=ours.n_full_layers)
 
     rope = dict(rope_type='default', rope_theta=ours.rope_base)
     if ours.rope_factor != 1:

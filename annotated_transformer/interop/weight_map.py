@@ -5,6 +5,7 @@
 # %% ../../nbs/101_interop.weight_map.ipynb #whose-weight-is-whose-code-2
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -22,9 +23,10 @@ from ..transformer_config import TransformerConfig
 __all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BERT_MASKED_LM_HEAD', 'CLASSIFIER', 'VIT_WEIGHTS',
            'MASKED_BIAS', 'MARIAN_WEIGHTS', 'PEGASUS_WEIGHTS', 'READ_FROM_WIDTH', 'NOT_OF_WIDTH', 'WeightMap',
            'expand_names', 'import_weights', 'check_names_and_shapes', 'is_tied_to', 'is_finite', 'raise_complaints',
-           'export_weights', 'Conversion', 'require_hf_options', 'with_options', 'gpt2_weight_map', 'bert_weight_map',
-           'masked_lm_weight_map', 'sentence_classifier_weight_map', 'vit_weight_map', 'image_classifier_weight_map',
-           'interleaved_to_halves', 'set_extra_bos', 'marian_weight_map']
+           'export_weights', 'Conversion', 'require_hf_options', 'warn_left_out', 'with_options', 'gpt2_weight_map',
+           'bert_weight_map', 'masked_lm_weight_map', 'masked_lm_head_weight_map', 'sentence_classifier_weight_map',
+           'vit_weight_map', 'image_classifier_weight_map', 'interleaved_to_halves', 'set_extra_bos',
+           'marian_weight_map']
 
 # %% ../../nbs/101_interop.weight_map.ipynb #type-variables
 Model = TypeVar('Model', bound=nn.Module)  # what goes in comes out
@@ -282,7 +284,9 @@ class Conversion:
     unmapped: tuple[str, ...] = ()  # options of ours that they don't have
     init_kwargs: dict[str, Any] = {}  # further arguments of their constructor
     renamed: tuple[tuple[str, str], ...] = ()  # in files -> in memory: pattern, replacement
-    unused = '$^'  # pattern of names in files that nothing reads; this one matches nothing
+    unused = '$^'  # pattern of names that nothing reads; this one matches nothing
+    left_out: dict[str, str] = {}  # pattern of names that ours lacks -> what they are
+    optional: tuple[str, ...] = ()  # prefixes of names of ours that theirs may lack
 
     def fits(
         self,
@@ -338,6 +342,13 @@ def require_hf_options(
         given = getattr(theirs, name, value)
         if given != value:
             raise argument_error(name, given, f'{value!r}, all that our model can be')
+
+
+def warn_left_out(
+    what: str,  # of their model, that ours does not have
+):
+    "Say what a model of ours is read without."
+    warnings.warn(f'left out: {what}', stacklevel=2)
 
 
 def with_options(
@@ -430,8 +441,16 @@ def masked_lm_weight_map(
 ) -> list[WeightMap]:
     """All parameters of a `MaskedLanguageModel`, except the pooler, which `BertForMaskedLM`
     doesn't have."""
-    head = expand_names(BERT_MASKED_LM_HEAD, config.n_layers)
-    return bert_weight_map(config, 'bert.', pooler=False) + head
+    return bert_weight_map(config, 'bert.', pooler=False) + masked_lm_head_weight_map(
+        config
+    )
+
+
+def masked_lm_head_weight_map(
+    config: BERTConfig,  # number of layers
+) -> list[WeightMap]:
+    "The parameters of a `MaskedLanguageModel` that are not its encoder's."
+    return expand_names(BERT_MASKED_LM_HEAD, config.n_layers)
 
 
 def sentence_classifier_weight_map(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from torch import Tensor, nn
 
 from annotated_transformer.config import (
+    SpecialTokens,
     argument_error,
     check_choice,
     check_sizes,
@@ -117,6 +118,7 @@ class Captioner(EncoderDecoder):
     def encode(
         self,
         images: Tensor,  # B C H W, or features B N F
+        special: SpecialTokens | None = None,  # not used: nothing is padding
     ) -> tuple[Tensor, None]:  # memory B 1+N D or B N D, of which nothing is to be masked
         d_features = self.config.d_features
         if d_features is None:

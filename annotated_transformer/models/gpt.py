@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from ..beam_cache import empty_cache
 from annotated_transformer.config import (
     SpecialTokens,
-    argument_error,
     check_choice,
     check_flags,
-    check_ids,
     check_sizes,
+    check_special_ids,
 )
 from ..data import EOS, PAD
+from ..decoding import check_prompt
 from ..embeddings import TokenEmbedding
 from ..kv_cache import DecoderCache, cache_capacity
 from ..positions import POSITIONS, InputEmbedding
@@ -55,7 +55,7 @@ class GPTConfig(StackConfig):
     tie_weights: bool = True  # the embedding makes the logits, too
     pad_id: int | None = PAD  # marks where nothing is predicted
     bos_id: int | None = EOS  # one id ends a text and begins the next
-    eos_id: int | None = EOS  # the same; None: texts have no end
+    eos_id: int | tuple[int, ...] | None = EOS  # the same; None: texts have no end
     presets = {
         'small': {},
         'tiny': dict(
@@ -74,8 +74,7 @@ class GPTConfig(StackConfig):
         check_sizes(vocab_size=self.vocab_size, max_len=self.max_len)
         check_choice('positions', self.positions, POSITIONS)
         check_flags(tie_weights=self.tie_weights)
-        ids = dict(pad_id=self.pad_id, bos_id=self.bos_id, eos_id=self.eos_id)
-        check_ids(self.vocab_size, **{name: i for name, i in ids.items() if i is not None})
+        check_special_ids(self)
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
@@ -117,7 +116,7 @@ class DecoderOnly(nn.Module):
         "Numbers for the tokens of the vocabulary."
         return self.output.logits(hidden)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def prefill(
         self,
         prompt: Tensor,  # B S, without padding
@@ -125,14 +124,16 @@ class DecoderOnly(nn.Module):
         *,
         beam_size: int = 1,  # hypotheses for each prompt
         bos_id: int | None = None,  # not used: the prompt is the beginning
+        special: SpecialTokens | None = None,  # None: those of the configuration
         static: bool = False,  # see `KVCache`
     ) -> tuple[Tensor, DecoderCache]:  # logits B V of the token after the prompt
         "Read the prompt."
+        check_prompt(prompt, special or SpecialTokens.of(self))
         cache = prompt_cache(self, prompt, max_len, beam_size=beam_size, static=static)
         hidden = self.hidden(prompt, cache)
         return self.logits(hidden[:, -1]), cache
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def decode_step(
         self,
         ids: Tensor,  # B n, next tokens, or one of each hypothesis
@@ -140,6 +141,15 @@ class DecoderOnly(nn.Module):
     ) -> Tensor:  # B n V
         "Logits of what follows some new tokens."
         return self(ids, cache)
+
+    def max_answer(
+        self,
+        prompt: Tensor,  # B S
+    ) -> int | None:  # tokens; None: any number
+        "How many new tokens there are positions for."
+        limit = self.embed.positions.limit
+        # the last token of an answer is never read
+        return None if limit is None else limit - prompt.shape[1] + 1
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-class
 class GPT(DecoderOnly):
@@ -173,16 +183,8 @@ def prompt_cache(
     beam_size: int = 1,  # hypotheses for each prompt
     static: bool = False,  # see `KVCache`
 ) -> DecoderCache:
-    "An empty cache for a prompt and its continuations. Raises `ValueError` for padding."
+    "An empty cache for a prompt and its continuations."
     batch, n_prompt = prompt.shape
-
-    special = SpecialTokens.of(model)
-    has_padding = special.pad_id is not None and special.pad_id != special.eos_id
-    if has_padding and (prompt == special.pad_id).any():
-        raise argument_error(
-            'prompt', 'padding', 'prompts of one length: no row is filled up'
-        )
-
     layers = model.blocks.layers
     capacity = cache_capacity(
         layers, batch, max_len, beam_size=beam_size, n_prompt=n_prompt

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from ..config import Config, argument_error
@@ -48,15 +49,14 @@ class LlamaConfig(Config):
     norm_eps: float = 1e-5  # added to the mean square
     qkv_bias: bool = False  # biases on queries, keys and values, as in Qwen 2
     qk_norm: bool = False  # norms of queries and keys, as in Qwen 3
-    window: int | None = (
-        None  # maximum number of tokens that one attends to; None: all before it
-    )
+    window: int | None = None  # the last tokens that each attends to; None: all before it
+    n_full_layers: int = 0  # first layers, which have no window
     n_experts: int = 0  # feed-forward networks to choose from; 0: one, for all tokens
     n_active: int = 2  # experts for each token, where there are some
     tie_weights: bool = False  # the embedding makes the logits, too
     pad_id: int | None = None  # marks where nothing is predicted
     bos_id: int | None = 1  # begins a text
-    eos_id: int | None = 2  # ends it
+    eos_id: int | tuple[int, ...] | None = 2  # ends it; several ids may
     presets = {
         'llama-2-7b': {},
         'mistral-7b': dict(
@@ -170,9 +170,10 @@ class LlamaLayer(nn.Module):
         self,
         config: LlamaConfig,  # sizes
         rotary: RotaryEmbedding,  # shared by all layers
+        index: int = 0,  # number of the layer
     ):
         super().__init__()
-        self.window = config.window
+        self.window = config.window if index >= config.n_full_layers else None
 
         self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
         self.self_attention = GroupedQueryAttention(
@@ -231,12 +232,13 @@ class Llama(DecoderOnly):
             return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
 
         d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-        frequencies = stretched_frequencies(
-            inv_freq(d_k, config.rope_base), config.rope_factor
-        )
+        with torch.device('cpu'):  # tables are computed anew when the model moves
+            frequencies = stretched_frequencies(
+                inv_freq(d_k, config.rope_base), config.rope_factor
+            )
         rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
         self.embed = InputEmbedding(embedding(), rotary)
-        layers = [LlamaLayer(config, rotary) for _ in range(config.n_layers)]
+        layers = [LlamaLayer(config, rotary, i) for i in range(config.n_layers)]
         self.blocks = Encoder(layers, RMSNorm(config.d_model, config.norm_eps))
         self.lm_head = None if config.tie_weights else embedding()
         init_weights(self)
@@ -248,9 +250,10 @@ class Llama(DecoderOnly):
 # %% ../../nbs/79_modern_layers_in_depth.ipynb #check-llama-config-imports
 from annotated_transformer.config import (
     check_flags,
-    check_ids,
+    check_special_ids,
     check_numbers,
     check_sizes,
+    is_whole_number,
 )
 from .mixture_of_experts import check_experts
 from .modern_layers import check_heads
@@ -278,9 +281,11 @@ def check_llama_config(
         check_experts(c.n_experts, c.n_active)
     if c.window is not None:
         check_sizes(window=c.window)
+    if not is_whole_number(c.n_full_layers) or not 0 <= c.n_full_layers <= c.n_layers:
+        expected = f'a whole number from 0 to n_layers = {c.n_layers}'
+        raise argument_error('n_full_layers', c.n_full_layers, expected)
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
     check_flags(qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, tie_weights=c.tie_weights)
-    ids = dict(pad_id=c.pad_id, bos_id=c.bos_id, eos_id=c.eos_id)
-    check_ids(c.vocab_size, **{name: i for name, i in ids.items() if i is not None})
+    check_special_ids(c)

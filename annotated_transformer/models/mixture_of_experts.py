@@ -35,7 +35,7 @@ def route(
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #mixture-layer
 class MixtureOfExperts(nn.Module):
     """Feed-forward networks of which a router chooses some for each token. Source: Shazeer
-    et al. 2017; Jiang et al. 2024."""
+    et al. 2017; Jiang et al. 2024. Not for `torch.func.vmap`, which can't choose."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class MixtureOfExperts(nn.Module):
     ):
         super().__init__()
         check_experts(n_experts, n_active)
+        self.d_model = d_model
         self.n_active = n_active
         self.router = nn.Linear(d_model, n_experts, bias=False)
         self.experts = nn.ModuleList(SwiGLU(d_model, d_ff) for _ in range(n_experts))
@@ -54,7 +55,7 @@ class MixtureOfExperts(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, self.router.in_features)
+        check_width('x', x, self.d_model)
         tokens = x.reshape(-1, x.shape[-1])  # N D
 
         # each token's experts, and how much each counts

@@ -60,6 +60,7 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
+        self.d_model = d_model
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
         self.up_proj = nn.Linear(d_model, d_ff, bias=False)
         self.down_proj = nn.Linear(d_ff, d_model, bias=False)
@@ -68,7 +69,7 @@ class SwiGLU(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, self.gate_proj.in_features)
+        check_width('x', x, self.d_model)
 
         gate = F.silu(self.gate_proj(x))  # *batch F
         return self.down_proj(gate * self.up_proj(x))
@@ -225,6 +226,7 @@ def fold_heads(
 ) -> tuple[Tensor, Tensor | None]:  # B G H/G*Q Dk, and the mask of these rows
     "Stack the queries of a group's heads, so that one product compares all with its keys."
     _, n_heads, n_queries, _ = query.shape
+    n_heads, n_kv_heads = int(n_heads), int(n_kv_heads)  # tensors in `torch.jit.trace`
     check_heads(n_heads, n_kv_heads)
     group_size = n_heads // n_kv_heads
 

@@ -46,7 +46,7 @@ def patchify(
     patch_size: int,  # P, pixels
 ) -> Tensor:  # B N C*P*P, row by row
     "Cut pictures into patches."
-    height, width = images.shape[2:]
+    height, width = map(int, images.shape[2:])  # `torch.jit.trace` has tensors there
     rows, columns = patch_grid(height, width, patch_size)
 
     x = images.unflatten(2, (rows, patch_size))  # B C rows P W
@@ -143,7 +143,7 @@ class ViT(nn.Module):
                 'images', tuple(images.shape), f'B C H W, with C H W = {wanted}'
             )
         patches = self.patches(images)
-        x = torch.cat([self.cls_token.expand(len(images), 1, -1), patches], dim=1)
+        x = torch.cat([self.cls_token.expand(images.shape[0], 1, -1), patches], dim=1)
         return self.encoder(self.dropout(self.positions.add(x)))
 
 # %% ../../nbs/56_models.vit.ipynb #imageclassifier

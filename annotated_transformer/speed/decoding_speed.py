@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..config import argument_error
+from ..decoding import answer_limit
 from ..embeddings import LMHead, TokenEmbedding
 from ..multi_head_attention import QKVProjection
 
@@ -328,6 +329,9 @@ class PreparedCopy(ReadOnly, nn.Module):
     def decode_step(self, *inputs, **options):
         return self.model.decode_step(*inputs, **options)
 
+    def max_answer(self, src):  # tokens
+        return answer_limit(self.model, src)
+
 
 def prepare_for_decoding(
     model: nn.Module,  # on a CPU; stays as it is
@@ -375,7 +379,7 @@ class Compiled:
         self.model = model
         self.config = model.config
 
-        # without its `inference_mode`, which has to begin outside of what is compiled
+        # without its `no_grad`, which has to begin outside of what is compiled
         undecorated = type(model).decode_step.__wrapped__  # pyright: ignore[reportAttributeAccessIssue]
         self.step = torch.compile(undecorated, mode=mode)
 
@@ -386,9 +390,13 @@ class Compiled:
     def parameters(self):
         return self.model.parameters()
 
+    def max_answer(self, src):  # tokens
+        return answer_limit(self.model, src)
+
     def prefill(self, *inputs, **options):  # B S -> logits B V, cache
         return self.model.prefill(*inputs, static=True, **options)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def decode_step(self, ids, cache):  # B W -> logits B W V
+        cache.layers[0].claim(ids.shape[1])  # is there room?
         return self.step(self.model, ids, cache)
