@@ -7,25 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from ..config import argument_error
+from ..config import check_choice, check_sizes
 from annotated_transformer.debugging.probes import (
+    ARCHITECTURES,
     ModelUnderTest,
     ProbeResult,
+    argument_names,
+    explain_error,
+    is_huggingface,
+    logits_in,
     prepare,
     probe_batch,
+    probe_call,
     probe_empty_row,
     probe_gradient,
     probe_leak,
+    probe_logits,
+    probe_memory,
     probe_order,
     probe_padding,
     probe_reach,
+    probe_residual,
+    probe_rotary,
+    probe_scale,
+    probe_sharing,
+    probe_vocabulary,
+    record_attention,
     rounding_unit,
     tolerance,
     verdict,
@@ -34,8 +49,9 @@ from ..loss import evaluation_mode
 from ..kv_cache import DecoderCache
 
 # %% auto #0
-__all__ = ['PROBES', 'PREREQUISITES', 'probe_repeat', 'probe_finite', 'probe_dropout', 'probe_cache', 'Report',
-           'check_transformer', 'stepwise_logits', 'cached_steps_of', 'preserve_state', 'attempt']
+__all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'probe_repeat', 'probe_finite', 'probe_dropout', 'explain_cache', 'probe_cache',
+           'Report', 'check_transformer', 'missing_words', 'stepwise_logits', 'cached_steps_of', 'preserve_state',
+           'attempt']
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-repeat
 def probe_repeat(subject: ModelUnderTest):  # what is examined
@@ -56,8 +72,15 @@ def probe_finite(subject: ModelUnderTest):  # what is examined
     "Are all logits numbers?"
     finite = subject.logits(*subject.inputs).isfinite()
     wrong = int((~finite).sum())
+    cause = ''
+    for record in record_attention(subject, *subject.inputs) if wrong else ():
+        if (record.scores == -torch.inf).all(-1).any():
+            cause = '; a query may see no key at all: does the mask hide the wrong side?'
     return verdict(
-        not wrong, 'all logits are finite', f'{wrong} logits are NaN or infinite', wrong
+        not wrong,
+        'all logits are finite',
+        f'{wrong} logits are NaN or infinite{cause}',
+        wrong,
     )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-dropout
@@ -83,6 +106,32 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
     )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-cache
+def explain_cache(
+    subject: ModelUnderTest,  # what is examined
+    inputs: tuple,  # ids of the trial that failed
+    step: int,  # the first that is wrong
+) -> str:
+    "What is probably wrong with a cache."
+    if step > 0:
+        # what each step would give as the first of all
+        alone = [
+            subject.logits(*inputs[:-1], inputs[-1][:, t : t + 1])
+            for t in range(inputs[-1].shape[1])
+        ]
+        with torch.no_grad():
+            cached = logits_in(subject.cached(subject.model, *inputs)).float()
+        if (cached - torch.cat(alone, 1)).abs().max() <= tolerance(subject):
+            return 'each step is computed as if it were the first'
+        return 'a later step sees a wrong position, or too few keys, or too many'
+
+    # nothing is cached at the first step but the source
+    if len(inputs) > 1 and inputs[0] is not subject.inputs[0]:
+        if inputs[-1] is subject.inputs[-1]:
+            return 'the padding of the source is seen'
+        return 'something is left of the source before'
+    return 'the position of the first step is wrong, or the source is another'
+
+
 def probe_cache(subject: ModelUnderTest):  # what is examined
     "Are the logits with the cache those without it?"
     if subject.cached is None:
@@ -100,17 +149,15 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
     for inputs in trials:
         plain = subject.logits(*inputs)
         with torch.no_grad():
-            cached = subject.cached(subject.model, *inputs).float()
+            cached = logits_in(subject.cached(subject.model, *inputs)).float()
 
         moved = (cached - plain).abs().amax((0, 2))  # of each step
         far = (~(moved <= tolerance(subject))).nonzero()  # NaN is far, too
         if len(far):
             return ProbeResult(
                 False,
-                f'from step {far[0].item()} on, the cache changes the '
-                f'logits by up '
-                f'to {moved.max():.2g}; a stale key, a wrong position, '
-                'or padding of the source that is seen',
+                f'from step {far[0].item()} on, the cache changes the logits by up to '
+                f'{moved.max():.2g}; {explain_cache(subject, inputs, far[0].item())}',
                 moved.max().item(),
             )
         most = max(most, moved.max().item())
@@ -118,21 +165,41 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
 
 # %% ../../nbs/83_debugging.checklist.ipynb #the-checklist-code-5
 PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
+    'call': probe_call,
     'finite': probe_finite,
     'repeat': probe_repeat,
+    'logits': probe_logits,
+    'vocabulary': probe_vocabulary,
     'dropout': probe_dropout,
     'leak': probe_leak,
     'reach': probe_reach,
     'order': probe_order,
+    'rotary': probe_rotary,
+    'scale': probe_scale,
     'padding': probe_padding,
     'empty row': probe_empty_row,
     'batch': probe_batch,
     'gradient': probe_gradient,
+    'residual': probe_residual,
+    'memory': probe_memory,
+    'sharing': probe_sharing,
     'cache': probe_cache,
 }
-PREREQUISITES = ('finite', 'repeat')  # if one of these fails, no later probe can judge
+PREREQUISITES = (  # if one of these fails, no later probe can judge
+    'call',
+    'finite',
+    'repeat',
+    'logits',
+)
 
 # %% ../../nbs/83_debugging.checklist.ipynb #report
+UNSEEN = (
+    'Not visible from outside: targets that are not shifted (train on one batch), the '
+    'formula and place of the norms, and imported weights in the wrong order (compare '
+    'the outputs with the original).'
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     "All findings about one model; it prints as words, and shows as a table."
@@ -151,19 +218,25 @@ class Report:
     def __getitem__(self, name: str) -> ProbeResult:  # of one probe
         return self.findings[name]
 
+    @property
+    def notes(self) -> list:  # names of the probes that found something for you to judge
+        return [name for name, finding in self.findings.items() if finding.note]
+
     def __repr__(self) -> str:
         marks = {True: 'ok', False: 'FAILS', None: '-'}
         n_failed = len(self.failed)
         rows = [f'{self.title}: {n_failed} of {len(self.findings)} probes fail']
         for name, finding in self.findings.items():
-            rows.append(f'{marks[finding.passed]:6}{name:12}{finding.message}')
-        return '\n'.join(rows)
+            mark = 'note' if finding.note else marks[finding.passed]
+            rows.append(f'{mark:6}{name:12}{finding.message}')
+        return '\n'.join([*rows, f'{"":6}{UNSEEN}'])
 
     def _repr_html_(self) -> str:  # in a notebook, a table
         marks = {True: 'ok', False: '<strong>FAILS</strong>', None: '–'}
         rows = ''
         for name, finding in self.findings.items():
-            cells = (marks[finding.passed], escape(name), escape(finding.message))
+            mark = '<em>note</em>' if finding.note else marks[finding.passed]
+            cells = (mark, escape(name), escape(finding.message))
             rows += (
                 '<tr>'
                 + ''.join(f'<td style="text-align: left">{cell}</td>' for cell in cells)
@@ -172,7 +245,8 @@ class Report:
         n_failed = len(self.failed)
         return (
             f'<p>{escape(self.title)}: {n_failed} of {len(self.findings)} probes fail</p>\n'
-            f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>'
+            f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>\n'
+            f'<p>{escape(UNSEEN)}</p>'
         )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
@@ -188,26 +262,34 @@ def check_transformer(
     seed: int = 0,  # of ids and dropout
     probes: dict = PROBES,  # name -> probe
 ) -> Report:
-    """Probe a model, and say in words what was found. Raises `ValueError` for what cannot
-    be probed."""
-    with preserve_state(model):
-        subject = prepare(
-            model,
-            forward,
-            architecture=architecture,
-            vocab_size=vocab_size,
-            pad_id=pad_id,
-            cached=cached or cached_steps_of(model),
-            length=length,
-            seed=seed,
-        )
+    """Probe a model, and say in words what was found, even if it crashes. Raises
+    `ValueError` for arguments that make no sense."""
+    if architecture is not None:
+        check_choice('architecture', architecture, ARCHITECTURES)
+    check_sizes(length=length)
 
-        logits = subject.logits(*subject.inputs)
-        batch_and_length = subject.inputs[-1].shape
-        if logits.ndim != 3 or logits.shape[:2] != batch_and_length:
-            raise argument_error(
-                'forward', tuple(logits.shape), f'logits {(*batch_and_length, "V")}'
+    if isinstance(model, nn.Module) and any(map(is_lazy, model.parameters())):
+        finding = ProbeResult(False, 'a lazy layer has no weights yet; call the model once')
+        return Report(type(model).__name__, {'call': finding})
+
+    with preserve_state(model):
+        try:
+            subject = prepare(
+                model,
+                forward,
+                architecture=architecture,
+                vocab_size=vocab_size,
+                pad_id=pad_id,
+                cached=cached,
+                length=length,
+                seed=seed,
             )
+        except ValueError as error:  # something must be said that the model does not tell
+            finding = ProbeResult(False, missing_words(model, error))
+            return Report(type(model).__name__, {'call': finding})
+        if cached is None and forward is None or not is_huggingface(model):
+            steps = cached or cached_steps_of(model, subject.architecture, subject.pad_id)
+            subject = replace(subject, cached=steps)
 
         findings = {}
         failed = None  # the first of `PREREQUISITES` that did
@@ -221,6 +303,22 @@ def check_transformer(
             if name in PREREQUISITES and not findings[name].passed:
                 failed = name
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)
+
+
+def missing_words(
+    model,  # any model
+    error: ValueError,  # of `prepare`
+) -> str:
+    "What to add to a call of `check_transformer`."
+    names = argument_names(model)
+    if 'pixel_values' in names and 'input_ids' not in names:
+        return (
+            'the model reads pictures, and the questions are about ids; hand over '
+            "architecture='encoder', vocab_size= and a forward that turns each id into the "
+            'vector of a patch'
+        )
+    signature = ', '.join(names)
+    return f'{error}; pass it to check_transformer (the model takes: {signature})'
 
 # %% ../../nbs/83_debugging.checklist.ipynb #by-steps
 def stepwise_logits(
@@ -246,12 +344,34 @@ def stepwise_logits(
 
 def cached_steps_of(
     model,  # any model
+    architecture: str | None = None,  # see `ARCHITECTURES`
+    pad_id: int | None = None,  # of a source
 ) -> Callable | None:  # None: nothing is known
     "How to run the model with its cache, if it has one."
     has_layers = hasattr(model, 'decoder') or hasattr(model, 'blocks')
     if hasattr(model, 'decode_step') and has_layers:
         return stepwise_logits
-    return None
+
+    can_cache = 'past_key_values' in argument_names(model) and architecture != 'encoder'
+    if not is_huggingface(model) or not can_cache:
+        return None
+
+    def steps(model, *ids):
+        past = None
+        logits = []
+        for t in range(ids[-1].shape[1]):
+            token = ids[-1][:, t : t + 1]
+            given = {'input_ids': token}
+            if len(ids) == 2:
+                given = {'input_ids': ids[0], 'decoder_input_ids': token}
+                if pad_id is not None:
+                    given['attention_mask'] = (ids[0] != pad_id).long()
+            out = model(**given, past_key_values=past, use_cache=True)
+            past = out.past_key_values
+            logits.append(out.logits)
+        return torch.cat(logits, 1)
+
+    return steps
 
 # %% ../../nbs/83_debugging.checklist.ipynb #undisturbed
 @contextmanager
@@ -285,5 +405,6 @@ def attempt(
     try:
         return probe(subject)
     except Exception as error:  # whatever the model raises
-        message = str(error).split('\n')[0]
-        return ProbeResult(False, f'the model stopped: {type(error).__name__}: {message}')
+        return ProbeResult(
+            False, f'the model stopped: {explain_error(error, subject.model)}'
+        )
