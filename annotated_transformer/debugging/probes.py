@@ -27,9 +27,9 @@ from ..config import argument_error, check_choice, check_sizes
 __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'RANK', 'UNSCALED', 'ProbeResult', 'verdict', 'ModelUnderTest',
            'config_value', 'sample_ids', 'guess_architecture', 'usable_ids', 'target_vocab_size', 'parameters_of',
            'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call',
-           'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'follow_call',
-           'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions', 'turns',
-           'rotary_angles', 'rotary_bases', 'configured_base', 'probe_rotary', 'probe_leak', 'probe_reach',
+           'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation',
+           'follow_call', 'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions',
+           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'probe_rotary', 'probe_leak', 'probe_reach',
            'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy', 'uneven_rows',
            'probe_empty_row', 'gradients', 'format_names', 'probe_gradient', 'probe_batch', 'probe_logits',
            'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices', 'side_of', 'probe_residual',
@@ -642,18 +642,25 @@ class AttentionTrace(TorchDispatchMode):
         return Trail('weights', record=record)
 
 
+@contextmanager
+def every_operation():
+    "Within the `with` block, PyTorch's layers run one operation after the other."
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
 def follow_call(
     subject: ModelUnderTest,  # what is examined
     *inputs: Tensor,  # ids
 ) -> AttentionTrace:
     "What one call in evaluation did."
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # it does everything in one operation
-    try:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), AttentionTrace() as trace:
-            subject.call(*inputs)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+    with every_operation(), AttentionTrace() as trace:
+        subject.call(*inputs)
     return trace
 
 
@@ -686,7 +693,9 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
     records = record_attention(subject, *subject.inputs)
     judged = [record for record in records if record.scale is not None]
     if not judged:
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
 
     for n, record in enumerate(records):
         if record.scale is None:
@@ -802,7 +811,9 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     "Are queries and keys turned alike, so that only distance counts?"
     records = record_attention(subject, *repeated_token(subject))
     if not records:
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
 
     # the first attention reads the embeddings: if they differ, positions are added there
     first = records[0]
@@ -810,7 +821,9 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     source = first.query_input
     same_length = queries.shape[1] == keys.shape[1] and queries.shape[1] > 2
     if source is None or not same_length or source.numel() % (2 * queries.shape[1]):
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
     if turns(source.reshape(2, queries.shape[1], -1)):
         return ProbeResult(None, 'does not apply: positions are added to the embeddings')
     if not turns(queries) and not turns(keys):
@@ -1231,9 +1244,11 @@ def probe_logits(subject: ModelUnderTest):  # what is examined
         if far < 1e-2 and logits.min() >= 0:
             return ProbeResult(False, f'the outputs are shares that sum to one: {words}', 1)
 
-    if logits.min() >= 0 and logits.max() <= 1:
+    if logits.min() > 0 and logits.max() < 1:
         return ProbeResult(
-            False, 'all outputs are between 0 and 1: a sigmoid in the model? Leave it out', 1
+            False,
+            'all outputs are between 0 and 1: a sigmoid in the model? Leave it out',
+            1,
         )
     if logits.logsumexp(-1).abs().max() < 1e-2:
         return ProbeResult(
@@ -1348,7 +1363,8 @@ def side_of(
 
     hook = layer.register_forward_pre_hook(look, with_kwargs=True)
     try:
-        subject.logits(*subject.inputs)
+        with every_operation():
+            subject.logits(*subject.inputs)
     finally:
         hook.remove()
     return found[0] if found else None
@@ -1361,14 +1377,20 @@ def probe_residual(subject: ModelUnderTest):  # what is examined
         side = side_of(subject, stack[0])
         if side is None:
             continue
-        judged += 1
         others = subject.replaced(side, subject.inputs[side].flip(0))
 
-        def carries(part):
-            with zero_matrices(part):
-                before = subject.logits(*subject.inputs)
-                moved = (subject.logits(*others) - before).abs().max()
+        def differ():
+            before = subject.logits(*subject.inputs)
+            moved = (subject.logits(*others) - before).abs().max()
             return not moved <= 1e-6 * before.abs().max()  # NaN is no proof
+
+        def carries(part):
+            with every_operation(), zero_matrices(part):
+                return differ()
+
+        if not differ():
+            continue  # an input that is ignored says nothing
+        judged += 1
 
         if not carries(stack):
             cut = [f'{name}.{i}' for i, layer in enumerate(stack) if not carries(layer)]
@@ -1394,13 +1416,15 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
     if len(subject.inputs) < 2:
         return ProbeResult(None, 'does not apply: there is no encoder beside a decoder')
 
-    before = subject.logits(*subject.inputs)
+    with every_operation():
+        before = subject.logits(*subject.inputs)
     for name, stack in layer_stacks(subject.model).items():
         if side_of(subject, stack[0]) != 0:
             continue
         hook = stack[-1].register_forward_hook(with_noise)
         try:
-            moved = (subject.logits(*subject.inputs) - before).abs().max().item()
+            with every_operation():
+                moved = (subject.logits(*subject.inputs) - before).abs().max().item()
         finally:
             hook.remove()
         if moved <= tolerance(subject):
@@ -1449,7 +1473,8 @@ def two_roles(
 
             hooks.append(module.register_forward_pre_hook(look, with_kwargs=True))
     try:
-        subject.logits(*subject.inputs)
+        with every_operation():
+            subject.logits(*subject.inputs)
     finally:
         for hook in hooks:
             hook.remove()
@@ -1469,7 +1494,9 @@ def repeated_layers(
     if isinstance(model, nn.Module):
         for name, module in model.named_modules():
             if isinstance(module, (nn.ModuleList, nn.Sequential)):
-                weighty = [layer for layer in module if any(True for _ in layer.parameters())]
+                weighty = [
+                    layer for layer in module if any(True for _ in layer.parameters())
+                ]
                 if len({id(layer) for layer in weighty}) < len(weighty):
                     found.append(name)
     return found
