@@ -5,20 +5,36 @@
 # %% ../../nbs/82_debugging.probes.ipynb #questions-to-a-model-code-2
 from __future__ import annotations
 
+import inspect
+import linecache
+import os
+import re
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from ..config import argument_error, check_choice, check_sizes
 
 # %% auto #0
-__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'ProbeResult', 'verdict', 'ModelUnderTest', 'config_value', 'sample_ids',
-           'guess_architecture', 'usable_ids', 'parameters_of', 'plain_call', 'prepare', 'rounding_unit', 'tolerance',
-           'influence', 'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding',
-           'uneven_rows', 'probe_empty_row', 'gradients', 'idle_parts', 'format_names', 'probe_gradient', 'probe_batch']
+__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'RANK', 'UNSCALED', 'ProbeResult', 'verdict', 'ModelUnderTest',
+           'config_value', 'sample_ids', 'guess_architecture', 'usable_ids', 'target_vocab_size', 'parameters_of',
+           'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call',
+           'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation',
+           'follow_call', 'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions',
+           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'probe_rotary', 'probe_leak', 'probe_reach',
+           'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy', 'uneven_rows',
+           'probe_empty_row', 'gradients', 'idle_parts', 'format_names', 'probe_gradient', 'probe_batch',
+           'probe_logits', 'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices', 'side_of',
+           'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices',
+           'probe_sharing']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -28,6 +44,7 @@ class ProbeResult:
     passed: bool | None  # None: the probe does not apply, or could not judge
     message: str  # what was found, and what it means
     measured: float = 0.0  # the number behind: a change of the logits, or a count
+    note: bool = False  # neither: something to judge yourself
 
 
 def verdict(
@@ -56,12 +73,13 @@ class ModelUnderTest:
     pad_id: int | None = None  # None: the model knows no padding
     cached: Callable | None = None  # (model, *inputs) -> logits B T V, one step at a time
     seed: int = 0  # of dropout and tests
+    vocab_size: int | None = None  # of the last input; None: not known
 
     def call(self, *inputs, training=False, seed=0):  # logits as the model gives them
         if isinstance(self.model, nn.Module):
             self.model.train(training)
         torch.manual_seed(self.seed + seed)
-        return self.forward(self.model, *inputs)
+        return logits_in(self.forward(self.model, *inputs))
 
     @torch.no_grad()
     def logits(self, *inputs, **options) -> Tensor:  # B T V, float32
@@ -115,7 +133,17 @@ def sample_ids(
 def guess_architecture(
     model,  # any model
 ) -> str:  # one of `ARCHITECTURES`
-    "Its architecture, inferred from its parts. Raises `ValueError` if they don't tell."
+    """What the model's parts, or Hugging Face's configuration, say. Raises `ValueError`
+    where they say nothing."""
+    if is_huggingface(model):
+        name = type(model).__name__
+        if model.config.is_encoder_decoder:
+            return 'encoder-decoder'
+        if name.endswith(('ForCausalLM', 'LMHeadModel')):
+            return 'language model'
+        if name.endswith(('ForMaskedLM', 'ForPreTraining')):
+            return 'encoder'
+
     reads = hasattr(model, 'encoder')
     writes = hasattr(model, 'decoder') or hasattr(model, 'blocks')
     if reads and writes:
@@ -124,6 +152,8 @@ def guess_architecture(
         return 'language model'
     if reads:
         return 'encoder'
+    if is_huggingface(model):
+        return 'language model'  # without an output layer, which `probe_call` will say
     raise argument_error(
         'architecture',
         None,
@@ -138,6 +168,7 @@ SPECIAL_ID_NAMES = (
     'pad_token_id',  # in one of Hugging Face
     'bos_token_id',
     'eos_token_id',
+    'decoder_start_token_id',
 )
 
 
@@ -167,6 +198,15 @@ def usable_ids(
     return [i for i in range(smallest) if i not in special]
 
 
+def target_vocab_size(
+    model,  # any model
+    vocab_size: int | None,  # V, if the caller knows it
+) -> int | None:  # None: not known
+    "How many ids the last input may hold."
+    own = config_value(model, 'tgt_vocab_size')
+    return own or vocab_size or config_value(model, 'vocab_size')
+
+
 def parameters_of(
     model,  # any model
 ) -> dict:  # name -> trainable parameter; none if it is no module
@@ -175,15 +215,175 @@ def parameters_of(
         return {}
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
-# %% ../../nbs/82_debugging.probes.ipynb #examine
+# %% ../../nbs/82_debugging.probes.ipynb #calling-code
+def argument_names(
+    model,  # a module or a function
+) -> list[str]:  # empty if it doesn't tell
+    "What a call of the model may name."
+    try:
+        return list(inspect.signature(getattr(model, 'forward', model)).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def is_huggingface(
+    model,  # any model
+) -> bool:
+    "Whether the model follows the conventions of Hugging Face's transformers."
+    return hasattr(getattr(model, 'config', None), 'is_encoder_decoder')
+
+
+def default_call(
+    model,  # any model
+    pad_id: int | None = None,  # of padding, for Hugging Face's masks
+) -> Callable:  # (model, *inputs) -> what the model returns
+    "The ordinary way to call a model."
+    if not is_huggingface(model):
+        return plain_call
+
+    def by_name(model, *inputs, **options):
+        options['input_ids'] = inputs[0]
+        if len(inputs) == 2:
+            options['decoder_input_ids'] = inputs[1]
+        if pad_id is not None and 'attention_mask' in argument_names(model):
+            options['attention_mask'] = (inputs[0] != pad_id).long()
+        return model(**options)
+
+    return by_name
+
+
 def plain_call(
     model,  # a model
     *inputs,  # its ids
-) -> Tensor:  # B T V
-    "The model's logits, by an ordinary call."
+):  # what it returns
+    "A call with nothing but ids."
     return model(*inputs)
 
 
+def logits_in(
+    output,  # of a model
+) -> Tensor:  # B T V
+    "The logits in what a model returned. Raises `TypeError` where there are none."
+    if isinstance(output, Tensor):
+        return output
+    named = output.get('logits') if isinstance(output, dict) else None
+    if named is None:
+        named = getattr(output, 'logits', None)
+    if isinstance(named, Tensor):
+        return named
+
+    if isinstance(output, (tuple, list)):
+        parts = ', '.join(
+            f'a tensor {tuple(part.shape)}' if isinstance(part, Tensor) else repr(part)[:40]
+            for part in output
+        )
+        raise TypeError(
+            f'the model returns a {type(output).__name__} ({parts}); say which part is the '
+            'logits, as in forward=lambda model, *ids: model(*ids)[0]'
+        )
+    if getattr(output, 'last_hidden_state', None) is not None:
+        raise TypeError(
+            'the model returns hidden states and no logits; take the class with an output '
+            'layer, in Hugging Face ...ForCausalLM, ...ForMaskedLM or '
+            '...ForConditionalGeneration'
+        )
+    raise TypeError(
+        f'the model returns {type(output).__name__}, no tensor; hand over a function that '
+        'returns logits, as in forward=lambda model, *ids: ...'
+    )
+
+# %% ../../nbs/82_debugging.probes.ipynb #explain-error
+REMEDIES = (  # what an error's message contains, and what to do
+    (
+        r'Boolean value of Tensor',
+        '`if mask:` asks a whole tensor for one truth value; write `if mask is not None:`',
+    ),
+    (
+        r'\b(function|method)\b|builtin_function_or_method',
+        'a function is where a tensor should be: call it, with brackets',
+    ),
+    (
+        r'positional argument|keyword argument|argument missing|You (have to|must) specify',
+        'say how to call the model, as in forward=lambda model, *ids: model(...)',
+    ),
+    (
+        r'index out of range|out of bounds|out of range',
+        'an id or a position is beyond the end of its table; does the embedding have '
+        '`vocab_size` rows, and are there positions enough?',
+    ),
+    (
+        r'same dtype|scalar type|Long|floating point|embedding dimension',
+        'it wants vectors or pictures, not ids; hand over a forward that embeds the ids '
+        'first. A model of pictures, such as a ViT, can only be checked from there on',
+    ),
+    (
+        r'mat1 and mat2|size of tensor|must match|invalid for input of size|'
+        r'Expected size|normalized_shape|to have \d+ channels|expanded size|broadcast',
+        'two sizes don\'t fit. Compare what this layer takes with what the layer before it '
+        'returns; or were two arguments, or two masks, exchanged?',
+    ),
+    (
+        r'same device|different devices',
+        'a table is a plain attribute; `register_buffer` lets it move with the model',
+    ),
+)
+
+
+def explain_error(
+    error: Exception,  # what the model raised
+    model,  # the model
+) -> str:
+    "An exception in one sentence: what it is, where it happened, and what to do."
+    message = str(error).strip().split('\n')[0][:200]
+    text = f'{type(error).__name__}: {message}' if message else type(error).__name__
+
+    # the innermost part of the model that was running, and the last line of its own code
+    names = {}
+    if isinstance(model, nn.Module):
+        names = {id(module): name for name, module in model.named_modules()}
+    part, line = '', ''
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        part = names.get(id(frame.f_locals.get('self'))) or part
+        between = frame.f_code.co_name in ('probe_call', 'call', 'plain_call', 'logits_in')
+        if f'{os.sep}torch{os.sep}' not in path and not between:
+            line = linecache.getline(path, number).strip()
+    if part:
+        text += f', in {part}'
+    if line:
+        text += f', at `{line}`'
+
+    for pattern, remedy in REMEDIES:
+        if re.search(pattern, message):
+            return f'{text}; {remedy}'
+    return text
+
+
+def explain_shape(
+    shape: tuple,  # of what the model returned
+    expected: tuple,  # B T
+) -> str:
+    "What is wrong with logits of another shape."
+    batch, length = expected
+    found = f'the model returns a tensor {shape}, expected ({batch}, {length}, V)'
+    if shape[:2] == (length, batch) and len(shape) == 3:
+        return f'{found}; the length comes first: add .transpose(0, 1)'
+    if len(shape) == 3 and (shape[0], shape[2]) == expected:
+        return f'{found}; the vocabulary is the second axis: add .transpose(1, 2)'
+    if shape[0] == batch * length and len(shape) == 2:
+        return f'{found}; it is flat: add .unflatten(0, ids.shape)'
+    if len(shape) == 3 and shape[:2] == (batch, 1):
+        return (
+            f'{found}; only the last position is there. nanoGPT does that without targets: '
+            'forward=lambda model, ids: model(ids, ids)[0]'
+        )
+    if len(shape) == 2 and shape[0] == batch:
+        return f'{found}; one row for a whole text is a classifier, or the last position'
+    if len(shape) == 3 and shape[0] == batch:
+        return f'{found}; the output has another length: is the target cut in the model?'
+    return found
+
+# %% ../../nbs/82_debugging.probes.ipynb #examine
 def prepare(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> logits B T V; None: a plain call
@@ -221,14 +421,35 @@ def prepare(
 
     return ModelUnderTest(
         model=model,
-        forward=forward or plain_call,
+        forward=forward or default_call(model, pad_id),
         architecture=architecture,
         inputs=tuple(inputs),
         replacement_ids=tuple(replacement_ids),
         pad_id=pad_id,
         cached=cached,
         seed=seed,
+        vocab_size=target_vocab_size(model, vocab_size),
     )
+
+# %% ../../nbs/82_debugging.probes.ipynb #probe-call
+def probe_call(subject: ModelUnderTest):  # what is examined
+    "Does a call return logits?"
+    expected = tuple(subject.inputs[-1].shape)
+    try:
+        with torch.no_grad():
+            logits = subject.call(*subject.inputs)
+    except Exception as error:  # whatever the model raises
+        return ProbeResult(False, explain_error(error, subject.model))
+
+    shape = tuple(logits.shape)
+    if len(shape) != 3 or shape[:2] != expected:
+        return ProbeResult(False, explain_shape(shape, expected))
+    if not logits.is_floating_point():
+        return ProbeResult(
+            False,
+            f'the model returns {str(logits.dtype)[6:]}, no logits; is there an argmax in it?',
+        )
+    return ProbeResult(True, f'a call returns logits of {shape[-1]} words')
 
 # %% ../../nbs/82_debugging.probes.ipynb #step-size
 def rounding_unit(
@@ -274,6 +495,457 @@ def influence(
         columns.append((after - before).abs().amax((0, 2)))
     return torch.stack(columns, 1)
 
+# %% ../../nbs/82_debugging.probes.ipynb #attention-record
+@dataclass
+class AttentionRecord:
+    "One attention, as a call ran it: what its softmax saw."
+
+    queries: Tensor  # N Q Dk, as they were compared
+    keys: Tensor  # N K Dk
+    query_input: Tensor | None  # what the projection of the queries read
+    key_input: Tensor | None  # and that of the keys
+    scale: float | None  # between the projections and the softmax; None: cannot be told
+    scores: Tensor  # ... Q K, with mask and bias
+    weights: Tensor  # the same shape
+    row_sums: Tensor | None = None  # of the weights, along the axis that the values have
+    values: Tensor | None = None  # N K Dv
+    merged: Tensor | None = None  # the mixed values, as the next projection read them
+
+
+@dataclass
+class Trail:  # what is known of the numbers in one piece of memory
+    kind: str  # 'hidden', 'score', 'weights' or 'mixed'
+    scale: float | None = 1.0  # since the last projection
+    projected: Tensor | None = None  # what that projection read
+    product: tuple = ()  # of scores: queries, keys and what they were made of
+    record: AttentionRecord | None = None  # of weights, and of what they mixed
+
+
+# operations that leave numbers as they are, or add something to them
+CARRIERS = {
+    *'view _unsafe_view reshape transpose t permute expand clone contiguous'.split(),
+    *'_to_copy copy_ slice select split split_with_sizes unbind cat stack index'.split(),
+    *'index_select squeeze unsqueeze add add_ sub rsub neg masked_fill'.split(),
+    *'masked_fill_ where native_dropout alias detach view_as_complex flip'.split(),
+    *'view_as_real repeat roll constant_pad_nd as_strided _reshape_alias'.split(),
+    *'unflatten flatten tril triu lift_fresh slice_scatter select_scatter'.split(),
+}
+RANK = {'hidden': 0, 'mixed': 1, 'score': 2, 'weights': 3}
+
+
+class AttentionTrace(TorchDispatchMode):
+    "Follows each operation from the embeddings to the softmaxes."
+
+    def __init__(self):
+        super().__init__()
+        self.records: list[AttentionRecord] = []
+        self.tables: list[tuple[Tensor, Tensor]] = []  # embeddings V D, and ids asked for
+        self.trails: dict[int, Trail] = {}  # address of the memory -> what is in it
+        self.alive: list[Tensor] = []  # so that no address is used twice
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        # an operation may overwrite its input, so look first
+        given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        trails = [self.trail(x) for x in given]
+        out = func(*args, **kwargs)
+
+        name = func._schema.name.split('::')[-1]
+        trail = self.follow(name, args, kwargs, given, trails, out)
+        if trail is not None:
+            for x in tree_leaves(out):
+                if isinstance(x, Tensor) and x.numel():
+                    self.trails[x.untyped_storage().data_ptr()] = trail
+                    self.alive.append(x)
+        return out
+
+    def trail(self, x: Tensor) -> Trail | None:  # any tensor
+        return self.trails.get(x.untyped_storage().data_ptr()) if x.numel() else None
+
+    def follow(self, name, args, kwargs, given, trails, out) -> Trail | None:
+        if name == 'embedding':
+            self.tables.append((args[0], args[1]))
+            return Trail('hidden')
+        known = [trail for trail in trails if trail is not None]
+        if not known:
+            return None
+
+        if name in ('mm', 'bmm', 'addmm', 'baddbmm', 'linear', 'convolution'):
+            shift = int(name in ('addmm', 'baddbmm'))  # there, the bias comes first
+            return self.product(given[shift], given[shift + 1], kwargs.get('alpha', 1))
+        if name in ('native_layer_norm', '_fused_rms_norm', 'rms_norm'):
+            return Trail('hidden', projected=known[0].projected)
+
+        main = max(known, key=lambda trail: RANK[trail.kind])
+        if name in ('_softmax', '_safe_softmax'):
+            return self.softmax(main, given[0], out)
+        if name == 'mul' and None not in trails and len(given) == 2:
+            if main.kind == 'hidden' and 1 in (given[0].shape[-1:] + given[1].shape[-1:]):
+                return replace(main, scale=1.0)  # a norm of queries or keys
+        if name in ('mul', 'mul_', 'div', 'div_'):
+            return replace(main, scale=self.scaled(name, args, given, trails, main))
+        if name in CARRIERS:
+            return main
+        return replace(main, scale=None)
+
+    def scaled(self, name, args, given, trails, main):  # a multiplication, or a division
+        if main.scale is None:
+            return None
+        factor = args[1] if not isinstance(args[1], Tensor) else None
+        if len(given) == 2:
+            if None not in trails:
+                return None  # one activation by another
+            other = given[0] if trails[0] is None else given[1]
+            if name.startswith('div') and other is given[0]:
+                return None  # something by the activation
+            if other.numel() > 1:  # rotary angles, or a number for each head
+                turns = main.kind == 'hidden' and name.startswith('mul')
+                return main.scale if turns else None
+            if other.requires_grad:
+                return None  # learned
+            factor = other.item()
+        memory = given[0].untyped_storage().nbytes()
+        if name.endswith('_') and given[0].numel() * given[0].element_size() < memory:
+            return None  # only a part of the memory is scaled
+        if not isinstance(factor, (int, float)) or not factor:
+            return None
+        return main.scale / factor if name.startswith('div') else main.scale * factor
+
+    def product(self, a, b, alpha):
+        left, right = self.trail(a), self.trail(b)
+        if left and left.kind == 'weights' and left.record:
+            left.record.row_sums, left.record.values = a.sum(-1), b
+            return Trail('mixed', record=left.record)
+        if right and right.kind == 'weights' and right.record:
+            right.record.row_sums = b.sum(-2)
+            right.record.values = a.transpose(-2, -1)
+            return Trail('mixed', record=right.record)
+
+        if left and right:  # two activations: scores, if a softmax follows
+            scale = None
+            if left.scale is not None and right.scale is not None:
+                scale = left.scale * right.scale * alpha
+            keys = b.transpose(-2, -1)
+            return Trail('score', scale, product=(a, keys, left.projected, right.projected))
+
+        # by a weight: a projection
+        data, trail = (a, left) if left else (b, right)
+        if trail.kind == 'mixed' and trail.record.merged is None:
+            trail.record.merged = data
+        return Trail('hidden', projected=data)
+
+    def softmax(self, main, scores, out):
+        if main.kind != 'score':
+            return Trail('hidden', scale=None)
+        record = AttentionRecord(
+            *main.product, scale=main.scale, scores=scores.clone(), weights=out.clone()
+        )
+        self.records.append(record)
+        return Trail('weights', record=record)
+
+
+@contextmanager
+def every_operation():
+    "Within the `with` block, PyTorch's layers run one operation after the other."
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def follow_call(
+    subject: ModelUnderTest,  # what is examined
+    *inputs: Tensor,  # ids
+) -> AttentionTrace:
+    "What one call in evaluation did."
+    with every_operation(), AttentionTrace() as trace:
+        subject.call(*inputs)
+    return trace
+
+
+def record_attention(
+    subject: ModelUnderTest,  # what is examined
+    *inputs: Tensor,  # ids
+) -> list[AttentionRecord]:  # in the order of the call; empty if none was recognised
+    "What each attention of one call in evaluation did."
+    return follow_call(subject, *inputs).records
+
+# %% ../../nbs/82_debugging.probes.ipynb #scale-probe-code
+UNSCALED = ('t5', 'mt5', 'umt5', 'longt5', 'switch_transformers', 'gpt_neo', 'pop2piano')
+
+
+def expected_scale(
+    model,  # any model
+    d_k: int,  # width of a query
+) -> float:
+    "What the scores should be multiplied by; a configuration may say so."
+    if config_value(model, 'model_type') in UNSCALED:
+        return 1.0
+    width = config_value(model, 'query_pre_attn_scalar')
+    if width:
+        return width**-0.5
+    return config_value(model, 'attention_multiplier') or d_k**-0.5
+
+
+def probe_scale(subject: ModelUnderTest):  # what is examined
+    "Are the scores divided by the square root of the width of a key?"
+    records = record_attention(subject, *subject.inputs)
+    judged = [record for record in records if record.scale is not None]
+    if not judged:
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
+
+    for n, record in enumerate(records):
+        if record.scale is None:
+            continue
+        d_k = record.queries.shape[-1]
+        expected = expected_scale(subject.model, d_k)
+        ratio = record.scale / expected
+        if abs(ratio - 1) < 1e-2:
+            continue
+
+        if abs(record.scale - 1) < 1e-2:
+            cause = 'there is no scale (only T5 and few others do that on purpose)'
+        elif abs(ratio - expected) < 1e-2 * expected:
+            cause = 'it is divided twice, or the root is missing'
+        else:
+            cause = 'is it the width of one head?'
+        return ProbeResult(
+            False,
+            f'attention {n} multiplies its scores by {record.scale:.3g}, expected '
+            f'{expected:.3g} for keys of width {d_k}; {cause}',
+            ratio,
+        )
+    return ProbeResult(
+        True, f'scores are multiplied by {judged[0].scale:.3g}, as they should be'
+    )
+
+
+def repeated_token(
+    subject: ModelUnderTest,  # what is examined
+) -> tuple:  # inputs, of one token a row
+    "The inputs, each row filled with its first token."
+    return tuple(ids[:, :1].expand_as(ids).contiguous() for ids in subject.inputs)
+
+
+def ignores_positions(
+    subject: ModelUnderTest,  # a language model
+) -> bool:
+    "Whether all scores of a repeated token are equal, in all layers."
+    records = record_attention(subject, *repeated_token(subject))
+    for record in records:
+        scores = record.scores.float()
+        seen = scores.isfinite() & (record.weights > 0)
+        first = scores[..., :1, :1]
+        moved = torch.where(seen, scores - first, 0).abs().max()
+        # a length of query times a length of key is what scores could reach
+        reach = record.queries.norm(dim=-1).max() * record.keys.norm(dim=-1).max()
+        if moved > 1e-5 * reach * (record.scale or 1.0):
+            return False
+    return bool(records)
+
+
+def turns(
+    rows: Tensor,  # N L Dk, queries or keys of one token at each position
+) -> bool:
+    "Whether the rows differ from position to position."
+    rows = rows.float()
+    return ((rows - rows[:, :1]).abs().max() > 1e-4 * rows.abs().max()).item()
+
+
+def rotary_angles(
+    rows: Tensor,  # N L Dk, of one token at each position
+) -> dict[str, list[float]]:  # 'halves' and 'neighbours': angle per position, of each pair
+    "The angles by which pairs of numbers turn, for each layout that explains all rows."
+    rows = rows.double()
+    found = {}
+    for width in range(2, rows.shape[-1] + 1, 2):  # the rest may stay as it is
+        if torch.allclose(rows[:, :1].expand_as(rows)[..., width:], rows[..., width:]):
+            layouts = {
+                'halves': (rows[..., : width // 2], rows[..., width // 2 : width]),
+                'neighbours': (rows[..., 0:width:2], rows[..., 1:width:2]),
+            }
+            for name, pair in layouts.items():
+                z = torch.complex(*pair)
+                steps = z[:, 1:] / z[:, :-1]
+                if torch.allclose(steps, steps[:1, :1].expand_as(steps), atol=1e-3):
+                    found[name] = steps[0, 0].angle().abs().tolist()
+            if found:
+                return found
+    return found
+
+
+def rotary_bases(
+    angles: list[float],  # of the pairs
+    d_k: int,  # width of a key
+) -> list[float]:  # one, if all of the key is turned; empty: they are no powers of a base
+    "The bases that explain the angles base^(-2k/d), the most likely first."
+    found = []
+    # the last angles may be too small to be seen, so the width may be larger
+    for n in range(len(angles), d_k // 2 + 1):
+        if n < 2 or len(angles) < 2 or angles[1] <= 0:
+            continue
+        base = angles[1] ** -n
+        expected = [base ** (-k / n) for k in range(len(angles))]
+        if all(abs(a - e) < 1e-3 + 0.02 * e for a, e in zip(angles, expected)):
+            found.append(base)
+    return found
+
+
+def configured_base(
+    model,  # any model
+) -> float | None:  # None: not known, or the angles are stretched
+    "The base of rotary positions that a configuration asks for."
+    parameters = config_value(model, 'rope_parameters', 'rope_scaling')
+    if isinstance(parameters, dict):
+        if parameters.get('rope_type', 'default') != 'default':
+            return None
+        if parameters.get('rope_theta'):
+            return parameters['rope_theta']
+    return config_value(model, 'rope_theta', 'rotary_emb_base', 'rotary_base')
+
+
+def probe_rotary(subject: ModelUnderTest):  # what is examined
+    "Are queries and keys turned alike, so that only distance counts?"
+    records = record_attention(subject, *repeated_token(subject))
+    if not records:
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
+
+    # the first attention reads the embeddings: if they differ, positions are added there
+    first = records[0]
+    queries, keys = first.queries.float(), first.keys.float()
+    source = first.query_input
+    same_length = queries.shape[1] == keys.shape[1] and queries.shape[1] > 2
+    if source is None or not same_length or source.numel() % (2 * queries.shape[1]):
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
+    if turns(source.reshape(2, queries.shape[1], -1)):
+        return ProbeResult(None, 'does not apply: positions are added to the embeddings')
+    if not turns(queries) and not turns(keys):
+        return ProbeResult(None, 'does not apply: queries and keys are not turned')
+
+    for rows, kind, other in (
+        (queries, 'keys', 'queries'),
+        (keys, 'queries', 'keys'),
+    ):
+        if not turns(rows):
+            return ProbeResult(
+                False, f'only the {kind} are turned by their position, not the {other}'
+            )
+
+    # what is added after the projection is the same for every token
+    both = queries.reshape(2, -1, *queries.shape[1:])
+    if not turns(both[0] - both[1]):
+        return ProbeResult(None, 'does not apply: positions are added to the queries')
+
+    # scores along each diagonal should agree
+    scores = queries @ keys.transpose(-2, -1)
+    off = (scores[:, 1:, 1:] - scores[:, :-1, :-1]).abs().max().item()
+    limit = 1e-3 * (queries.norm(dim=-1).max() * keys.norm(dim=-1).max()).item()
+    if off > limit:
+        angles = rotary_angles(queries), rotary_angles(keys)
+        cause = 'numbers are paired in two ways, as halves and as neighbours'
+        if all(angles):
+            cause = 'queries and keys turn by other angles, or another way round'
+        return ProbeResult(
+            False,
+            f'the score of equal tokens depends on more than their distance; {cause}',
+            off,
+        )
+
+    if first.values is not None and turns(first.values):
+        return ProbeResult(
+            None,
+            'values are turned, too; then the outputs depend on more than distance',
+            note=True,
+        )
+
+    asked = configured_base(subject.model)
+    for layout, turned in rotary_angles(queries).items():
+        bases = rotary_bases(turned, queries.shape[-1])
+        if not bases:
+            continue
+        usual = asked or 10_000
+        fitting = [base for base in bases if abs(base / usual - 1) < 0.05]
+        words = f'rotary positions of base {(fitting or bases)[0]:,.0f}, paired as {layout}'
+        if fitting:
+            return ProbeResult(True, f'{words}; imported weights need the same')
+        if asked:
+            return ProbeResult(False, f'{words}; its configuration asks for {asked:,.0f}')
+        return ProbeResult(None, f'{words}; 10,000 is usual', note=True)
+    return ProbeResult(True, 'scores depend on the distance only')
+
+# %% ../../nbs/82_debugging.probes.ipynb #explain-mixing
+def changed_rows(
+    before: Tensor,  # ... L D
+    after: Tensor,  # ... L D, in a call with one token replaced
+) -> list[int]:  # positions
+    moved = (before.float() - after.float()).abs().flatten(0, -3).amax((0, 2))
+    return (moved > 0).nonzero().flatten().tolist()
+
+
+def explain_mixing(
+    subject: ModelUnderTest,  # what is examined, a model that mixes positions wrongly
+    leaks: bool = True,  # False: it doesn't mix what it should
+) -> str | None:  # None: nothing was recognised
+    "Why positions meet that shouldn't, or don't, from the first attention of the target."
+    length = subject.inputs[-1].shape[1]
+    last = length - 1
+    causal = subject.architecture != 'encoder'
+    ids = subject.inputs[-1].clone()
+    ids[:, last] = subject.replacement_ids[-1]
+    pairs = zip(
+        record_attention(subject, *subject.inputs),
+        record_attention(subject, *subject.replaced(-1, ids)),
+    )
+
+    def rows(one, other):  # of two tensors B*L D, the positions that differ
+        if one is None or one.numel() % (2 * length):
+            return None
+        return changed_rows(one.reshape(2, length, -1), other.reshape(2, length, -1))
+
+    for one, other in pairs:
+        if one.scores.shape[-2:] != (length, length):
+            continue  # of the source, or between the two
+
+        # on the way to the scores, each position by itself
+        read = rows(one.query_input, other.query_input)
+        if read is not None and read != [last]:
+            return 'before the first attention, ids are lost, shifted or mixed'
+        if changed_rows(one.queries, other.queries) != [last]:
+            return 'heads are split wrongly, so that a query mixes tokens: view, and no transpose?'
+
+        # what may see what
+        weights = one.weights.reshape(-1, length, length)
+        ahead = [j for j in range(1, length) if weights.diagonal(j, 1, 2).any()]
+        back = [j for j in range(1, length) if not weights.diagonal(-j, 1, 2).all()]
+        if one.row_sums is not None and one.row_sums.max() > 1 + 1e-3:
+            return 'the softmax is taken over the queries, not over the keys'
+        if causal and ahead and one.row_sums is not None and one.row_sums.min() < 1 - 1e-3:
+            return 'weights are hidden after the softmax, so that they no longer sum to one'
+        if causal and len(ahead) == last:
+            return 'the causal mask is missing, or hides nothing'
+        if causal and ahead:
+            return f'the causal mask is shifted: a token sees {max(ahead)} ahead'
+        if back and not leaks:
+            return f'a mask hides what is {min(back)} back: a window, or a wrong mask?'
+
+        # on the way back
+        merged = rows(one.merged, other.merged)
+        if causal and merged is not None and not {*merged} <= {last}:
+            return 'heads are merged wrongly: view, and no transpose back?'
+        if leaks:
+            return 'attention is right; something later mixes positions, such as a norm'
+        return None
+    return None
+
 # %% ../../nbs/82_debugging.probes.ipynb #probe-leak
 def probe_leak(subject: ModelUnderTest):  # what is examined
     "Does the future change the past?"
@@ -288,11 +960,16 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
 
         if not future[i, j] <= tolerance(subject):
             mode = ' in training' if training else ''
+            cause = 'is something averaged over positions, such as batch statistics?'
+            if not training:
+                cause = explain_mixing(subject) or (
+                    'the causal mask is missing or shifted, or something is averaged over '
+                    'positions'
+                )
             return ProbeResult(
                 False,
                 f'changing token {j} changed the output at position {i} by '
-                f'{future[i, j]:.2g}{mode}; the causal mask is missing or '
-                'shifted, or something is averaged over positions',
+                f'{future[i, j]:.2g}{mode}; {cause}',
                 future[i, j].item(),
             )
     return ProbeResult(True, 'no token changes an earlier output')
@@ -308,12 +985,12 @@ def probe_reach(subject: ModelUnderTest):  # what is examined
 
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
+            cause = 'a mask hides too much, or an input is ignored'
+            if side == len(subject.inputs) - 1:
+                cause = explain_mixing(subject, leaks=False) or cause
             return ProbeResult(
                 False,
-                f'token {j} of the {name} never reaches the output at '
-                f'position {i};'
-                ' a mask hides too much, heads are split wrongly, or an '
-                'input is ignored',
+                f'token {j} of the {name} never reaches the output at position {i}; {cause}',
                 dead.sum().item(),
             )
     return ProbeResult(True, 'every token reaches every output that may see it')
@@ -372,6 +1049,13 @@ def probe_order(subject: ModelUnderTest):  # what is examined
                     moved.item(),
                 )
             least = min(least, moved.item())
+
+    if subject.architecture == 'language model' and ignores_positions(subject):
+        return ProbeResult(
+            False,
+            'all scores of a repeated token are equal in every layer; positions are missing '
+            '(the causal mask alone tells a deep model something of the order)',
+        )
     return ProbeResult(True, 'every exchange of neighbours changes the outputs', least)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-padding
@@ -391,7 +1075,7 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
             return ProbeResult(
                 False,
                 f'two ids of padding after the {name} moved the logits '
-                f'by {moved:.2g}; padding is attended to, or counted',
+                f'by {moved:.2g}; padding is attended to, or counted{mask_remedy(subject)}',
                 moved,
             )
 
@@ -406,6 +1090,20 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
             )
         most = max(most, moved, uneven)
     return ProbeResult(True, 'padding on the right changes nothing', most)
+
+
+def mask_remedy(
+    subject: ModelUnderTest,  # a model that attends to padding
+) -> str:  # empty if the model takes no mask
+    "How to hand over a mask, if the model takes one."
+    names = [name for name in argument_names(subject.model) if 'mask' in name]
+    if not names:
+        return ''
+    mask = 'attention_mask' if 'attention_mask' in names else names[0]
+    return (
+        f'. The model takes {mask}: hand it over in forward=lambda model, ...: '
+        f'model(..., {mask}=...)'
+    )
 
 
 def uneven_rows(
@@ -532,6 +1230,8 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
 
     if dead:
         message = f'no gradient reaches {format_names(dead)}'
+        if len(subject.inputs) > 1 and all('encoder' in name for name in dead):
+            message += '; does the decoder read an earlier layer, or skip the norm?'
         return ProbeResult(False, message, len(dead + wild))
     if wild:
         return ProbeResult(False, f'not finite: {format_names(wild)}', len(wild))
@@ -564,3 +1264,334 @@ def probe_batch(subject: ModelUnderTest):  # what is examined
         f'in training, other rows moved a row by {mixed:.2g}; batch statistics?',
         max(moved, mixed),
     )
+
+# %% ../../nbs/82_debugging.probes.ipynb #probe-logits
+def probe_logits(subject: ModelUnderTest):  # what is examined
+    "Are the outputs logits, and not probabilities?"
+    logits = subject.logits(*subject.inputs)
+    for axis, words in (
+        (-1, 'a softmax in the model; the loss takes one itself'),
+        (1, 'a softmax over the positions, in the model'),
+    ):
+        far = (logits.sum(axis) - 1).abs().max().item()
+        if far < 1e-2 and logits.min() >= 0:
+            return ProbeResult(False, f'the outputs are shares that sum to one: {words}', 1)
+
+    if logits.min() > 0 and logits.max() < 1:
+        return ProbeResult(
+            False,
+            'all outputs are between 0 and 1: a sigmoid in the model? Leave it out',
+            1,
+        )
+    if logits.logsumexp(-1).abs().max() < 1e-2:
+        return ProbeResult(
+            True,
+            'the outputs are log-probabilities, which do no harm; a loss that takes none '
+            'itself is enough',
+        )
+    return ProbeResult(True, 'the outputs do not sum to one')
+
+
+def token_tables(
+    subject: ModelUnderTest,  # what is examined
+    side: int = -1,  # which input
+) -> list[Tensor]:  # V D
+    "The embeddings that are asked for just the ids of an input."
+    wanted = subject.inputs[side]
+    return [
+        table
+        for table, ids in follow_call(subject, *subject.inputs).tables
+        if ids.shape == wanted.shape and torch.equal(ids, wanted)
+    ]
+
+
+def probe_vocabulary(subject: ModelUnderTest):  # what is examined
+    "Can every id be read, and be predicted?"
+    n_logits = subject.logits(*subject.inputs).shape[-1]
+    size = subject.vocab_size
+    if size is not None and n_logits < size:
+        return ProbeResult(
+            False,
+            f'{n_logits} logits for {size} ids: id {n_logits} can never be predicted',
+            size - n_logits,
+        )
+
+    # the largest id that can be written must be readable, too
+    unread = ProbeResult(
+        False,
+        f'id {n_logits - 1} can be predicted and not read: the embedding has too few rows',
+        1,
+    )
+    tables = token_tables(subject)
+    for table in tables:
+        rows = len(table)
+        if rows < n_logits:
+            return unread
+        if rows == n_logits + 1 and subject.pad_id != n_logits:
+            return ProbeResult(
+                False,
+                f'the embedding has {rows} rows, and there are {n_logits} logits: id {n_logits} '
+                'can be read and never predicted',
+                1,
+            )
+
+    # on a GPU, an id too large would end the program
+    if not tables and subject.inputs[-1].device.type == 'cpu':
+        ids = subject.inputs[-1].clone()
+        ids[:, 0] = n_logits - 1
+        try:
+            subject.logits(*subject.replaced(-1, ids))
+        except (IndexError, ValueError):
+            return unread
+    return ProbeResult(True, f'{n_logits} ids can be read and predicted')
+
+# %% ../../nbs/82_debugging.probes.ipynb #residual-probe
+def layer_stacks(
+    model,  # any model
+) -> dict[str, nn.ModuleList]:  # by name
+    "The outermost lists of layers of one kind."
+    stacks: dict[str, nn.ModuleList] = {}
+    if not isinstance(model, nn.Module):
+        return stacks
+    for name, module in model.named_modules():
+        inside = any(name.startswith(f'{outer}.') for outer in stacks)
+        if not isinstance(module, (nn.ModuleList, nn.Sequential)) or inside:
+            continue
+        layers = list(module)
+        alike = len({type(layer) for layer in layers}) == 1
+        if alike and all(len(list(layer.modules())) > 4 for layer in layers):
+            stacks[name] = module
+    return stacks
+
+
+@contextmanager
+def zero_matrices(
+    module: nn.Module,  # a part of the model
+):
+    "Within the `with` block, its matrices are zero."
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    before = [p.data for p in matrices]
+    try:
+        for p in matrices:
+            p.data = torch.zeros_like(p)
+        yield
+    finally:
+        for p, data in zip(matrices, before):
+            p.data = data
+
+
+def side_of(
+    subject: ModelUnderTest,  # what is examined
+    layer: nn.Module,  # of a stack
+) -> int | None:  # which input it reads; None: it is not called
+    "Whether a layer works on the source or on the target, by its length."
+    lengths = [ids.shape[1] for ids in subject.inputs]
+    found: list[int] = []
+
+    def look(module, args, kwargs):
+        for x in [*args, *kwargs.values()]:
+            if isinstance(x, Tensor) and x.ndim == 3:
+                found.extend(lengths.index(n) for n in x.shape[:2] if n in lengths)
+                return
+
+    hook = layer.register_forward_pre_hook(look, with_kwargs=True)
+    try:
+        with every_operation():
+            subject.logits(*subject.inputs)
+    finally:
+        hook.remove()
+    return found[0] if found else None
+
+
+def probe_residual(subject: ModelUnderTest):  # what is examined
+    "Does each sub-layer add to what it reads?"
+    judged = 0
+    for name, stack in layer_stacks(subject.model).items():
+        side = side_of(subject, stack[0])
+        if side is None:
+            continue
+        others = subject.replaced(side, subject.inputs[side].flip(0))
+
+        def differ(others=others):
+            before = subject.logits(*subject.inputs)
+            moved = (subject.logits(*others) - before).abs().max()
+            return not moved <= 1e-6 * before.abs().max()  # NaN is no proof
+
+        def carries(part):
+            with every_operation(), zero_matrices(part):
+                return differ()
+
+        if not differ():
+            continue  # an input that is ignored says nothing
+        judged += 1
+
+        if not carries(stack):
+            cut = [f'{name}.{i}' for i, layer in enumerate(stack) if not carries(layer)]
+            return ProbeResult(
+                False,
+                f'without its matrices, {format_names(cut or [name])} passes nothing on: a '
+                'residual connection, x + ..., is missing',
+                len(cut),
+            )
+    if not judged:
+        return ProbeResult(None, 'not judged: no list of layers was found')
+    return ProbeResult(True, 'tokens reach their outputs past all sub-layers')
+
+# %% ../../nbs/82_debugging.probes.ipynb #memory-probe
+def with_noise(module, args, output):  # a hook
+    if isinstance(output, tuple):
+        return (with_noise(module, args, output[0]), *output[1:])
+    return output + torch.randn_like(output)
+
+
+def probe_memory(subject: ModelUnderTest):  # what is examined
+    "Does each layer of the decoder read what the last layer of the encoder wrote?"
+    if len(subject.inputs) < 2:
+        return ProbeResult(None, 'does not apply: there is no encoder beside a decoder')
+
+    with every_operation():
+        before = subject.logits(*subject.inputs)
+    for name, stack in layer_stacks(subject.model).items():
+        if side_of(subject, stack[0]) != 0:
+            continue
+        hook = stack[-1].register_forward_hook(with_noise)
+        try:
+            with every_operation():
+                moved = (subject.logits(*subject.inputs) - before).abs().max().item()
+        finally:
+            hook.remove()
+        if moved <= tolerance(subject):
+            return ProbeResult(
+                False,
+                f'the decoder never sees what {name}.{len(stack) - 1} writes: the memory is '
+                'taken from an earlier layer',
+            )
+
+    lengths = [ids.shape[1] for ids in subject.inputs]
+    crossing = [
+        record
+        for record in record_attention(subject, *subject.inputs)
+        if [*record.scores.shape[-2:]] == lengths[::-1] and record.key_input is not None
+    ]
+    for n, record in enumerate(crossing[1:], 1):
+        one, other = crossing[0].key_input, record.key_input
+        if one.shape == other.shape and not torch.allclose(one, other, atol=1e-4):
+            return ProbeResult(
+                None,
+                f'layers 0 and {n} of the decoder read different memories; each should read '
+                'the output of the whole encoder',
+                note=True,
+            )
+    return ProbeResult(True, 'the decoder reads the output of the whole encoder')
+
+# %% ../../nbs/82_debugging.probes.ipynb #sharing-probe
+def two_roles(
+    subject: ModelUnderTest,  # an encoder-decoder
+) -> list[str]:  # names
+    "Modules with weights that are called as self-attention and as cross-attention."
+    if len(subject.inputs) < 2 or not isinstance(subject.model, nn.Module):
+        return []
+    lengths = {ids.shape[1] for ids in subject.inputs}
+    seen: dict[str, set] = {}  # name -> the lengths of each call
+    hooks = []
+    for name, module in subject.model.named_modules():
+        if name and any(True for _ in module.parameters()):
+
+            def look(module, args, kwargs, name=name):
+                met = set()
+                for x in [*args, *kwargs.values()]:
+                    if isinstance(x, Tensor) and x.ndim == 3:
+                        met |= lengths & {*x.shape[:2]}
+                seen.setdefault(name, set()).add(frozenset(met))
+
+            hooks.append(module.register_forward_pre_hook(look, with_kwargs=True))
+    try:
+        with every_operation():
+            subject.logits(*subject.inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    # both lengths in one call is cross-attention, one of them is self-attention
+    return [
+        name
+        for name, calls in seen.items()
+        if frozenset(lengths) in calls and any(len(call) == 1 for call in calls)
+    ]
+
+
+def repeated_layers(
+    model,  # any model
+) -> list[str]:  # names of the lists
+    "Lists that hold the same layer twice."
+    found = []
+    if isinstance(model, nn.Module):
+        for name, module in model.named_modules():
+            if isinstance(module, (nn.ModuleList, nn.Sequential)):
+                weighty = [
+                    layer for layer in module if any(True for _ in layer.parameters())
+                ]
+                if len({id(layer) for layer in weighty}) < len(weighty):
+                    found.append(name)
+    return found
+
+
+def equal_matrices(
+    model,  # any model
+) -> list[tuple[str, str]]:  # pairs of names
+    "Matrices that hold the same numbers and aren't the same parameter."
+    alike: dict[tuple, list] = {}
+    if not isinstance(model, nn.Module):
+        return []
+    for name, p in model.named_parameters():
+        values = p.detach()
+        drawn = values.numel() > 1 and values.float().std() > 0  # not a constant
+        if p.requires_grad and values.ndim > 1 and drawn:
+            key = (tuple(values.shape), values.float().sum().item())
+            alike.setdefault(key, []).append((name, values))
+    return [
+        (group[0][0], name)
+        for group in alike.values()
+        for name, values in group[1:]
+        if torch.equal(group[0][1], values)
+    ]
+
+
+def probe_sharing(subject: ModelUnderTest):  # what is examined
+    "Has each layer weights of its own?"
+    model = subject.model
+    if not parameters_of(model):
+        return ProbeResult(None, 'does not apply: nothing to train')
+    shared = two_roles(subject)
+    if shared:
+        return ProbeResult(
+            False,
+            f'{format_names(shared)}: one attention in two roles, as self-attention and as '
+            'cross-attention',
+            len(shared),
+        )
+
+    repeated = repeated_layers(model)
+    if repeated:
+        return ProbeResult(
+            None,
+            f'{format_names(repeated)} holds the same layer twice; right for ALBERT, a slip '
+            'in [layer] * n',
+            len(repeated),
+            note=True,
+        )
+
+    equal = equal_matrices(model)
+    if equal:
+        one, other = equal[0]
+        rows = {len(table) for table in token_tables(subject)}
+        if len(model.get_parameter(one)) in rows:
+            words = 'a copy is not tied, and they will part in training'
+        else:
+            words = 'was a layer copied? Initialise each on its own'
+        return ProbeResult(
+            None,
+            f'{one} and {other} hold the same numbers; {words}',
+            len(equal),
+            note=True,
+        )
+    return ProbeResult(True, 'all layers have weights of their own')
