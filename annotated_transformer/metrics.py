@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'wilson_interval', 'BLEU_TOKENIZERS', 'accuracy', 'exact_match_by_length', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
+__all__ = ['exact_match', 'wilson_interval', 'BLEU_TOKENIZERS', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'accuracy', 'exact_match_by_length']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -59,33 +59,6 @@ from torch import Tensor
 
 from .tokenizers.base import Tokenizer
 from .utils.extras import import_extra
-
-# %% ../nbs/26_decoding_in_depth.ipynb #accuracy
-def accuracy(
-    predictions: Tensor,  # N, class indices
-    targets: Tensor,  # N, the true ones
-) -> float:  # 0 to 1
-    "Share of predictions that equal their targets."
-    if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
-        raise argument_error(
-            'predictions',
-            tuple(predictions.shape),
-            f'one for each target, {tuple(targets.shape)}, at least one',
-        )
-    return (predictions == targets).sum().item() / len(targets)
-
-# %% ../nbs/26_decoding_in_depth.ipynb #exact-match-by-length
-def exact_match_by_length(
-    predictions: Sequence,  # N answers
-    targets: Sequence,  # N right answers
-) -> dict[str, float]:  # length of the target, as text -> exact match
-    "Exact match for each length of the targets; keys are text, as in a JSON file."
-    groups = {}  # length -> predictions, targets
-    for prediction, target in zip(predictions, targets, strict=True):
-        same_length = groups.setdefault(len(target), ([], []))
-        same_length[0].append(prediction)
-        same_length[1].append(target)
-    return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
 
 # %% ../nbs/26_decoding_in_depth.ipynb #score-translations
 BLEU_TOKENIZERS = {'zh': 'zh', 'ja': 'char', 'th': 'char'}  # no spaces between words
@@ -207,3 +180,30 @@ def score_groups(
         scores = score_translations(written, references, language)
         found[group] = dict(n=len(written), **scores)
     return found
+
+# %% ../nbs/26_decoding_in_depth.ipynb #accuracy
+def accuracy(
+    predictions: Tensor,  # N, class indices
+    targets: Tensor,  # N, the true ones
+) -> float:  # 0 to 1
+    "Share of predictions that equal their targets."
+    if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
+        raise argument_error(
+            'predictions',
+            tuple(predictions.shape),
+            f'one for each target, {tuple(targets.shape)}, at least one',
+        )
+    return (predictions == targets).sum().item() / len(targets)
+
+# %% ../nbs/26_decoding_in_depth.ipynb #exact-match-by-length
+def exact_match_by_length(
+    predictions: Sequence,  # N answers
+    targets: Sequence,  # N right answers
+) -> dict[str, float]:  # length of the target, as text -> exact match
+    "Exact match for each length of the targets; keys are text, as in a JSON file."
+    groups = {}  # length -> predictions, targets
+    for prediction, target in zip(predictions, targets, strict=True):
+        same_length = groups.setdefault(len(target), ([], []))
+        same_length[0].append(prediction)
+        same_length[1].append(target)
+    return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
