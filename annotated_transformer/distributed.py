@@ -65,7 +65,7 @@ def all_reduce_any(
     return found.bool().tolist()
 
 # %% ../nbs/73_distributed.ipynb #who-is-here-code
-rendezvous_ids = count()  # numbers the meetings, if a program trains several times
+rendezvous_ids = count()  # counts process groups, if a program trains several times
 
 
 @contextmanager
@@ -218,7 +218,7 @@ def is_shard(
 def full_tensor(
     tensor: Tensor,  # all processes have to call it
 ) -> Tensor:  # the whole
-    "The whole tensor, if it is divided."
+    "The whole tensor, gathered if it is sharded."
     return tensor.full_tensor() if is_shard(tensor) else tensor
 
 
@@ -264,7 +264,7 @@ def set_random_states(
     states: list[dict[str, Any]],  # from `random_states`, of a run before
     device: torch.device,  # where the model is
 ):
-    "Go on with one's own; with those of its seed, a process that was not there before."
+    "Restore each process's state; a new process uses its seed."
     if process_rank() < len(states):
         set_random_state(states[process_rank()], device)
 

@@ -297,7 +297,7 @@ MIN_SPEEDUP = 1.05  # less may be chance, and is not worth another product
 
 
 class PreparedCopy(ReadOnly, nn.Module):
-    """A copy of a model, for writing only. Raises `ValueError` where it is trained or
+    """A copy of a model, for inference only. Raises `ValueError` where it is trained or
     converted, before any part of it has changed."""
 
     model: Any  # a module with `prefill` and `decode_step`
