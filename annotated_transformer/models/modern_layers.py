@@ -24,7 +24,7 @@ from annotated_transformer.multi_head_attention import (
 from ..positions import RotaryEmbedding
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'repeat_heads', 'GroupedQueryAttention', 'sliding_window_mask', 'stretched_frequencies', 'check_heads', 'fold_heads', 'shared_attention']
+__all__ = ['RMSNorm', 'SwiGLU', 'repeat_heads', 'GroupedQueryAttention', 'stretched_frequencies', 'check_heads', 'fold_heads', 'shared_attention', 'sliding_window_mask']
 
 # %% ../../nbs/60_models.modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
@@ -176,16 +176,6 @@ class GroupedQueryAttention(MultiHeadAttention):
         out = self.out_proj(merge_heads(out))  # B Q D
         return (out, weights) if need_weights else out
 
-# %% ../../nbs/60_models.modern_layers.ipynb #sliding-window-mask
-def sliding_window_mask(
-    mask: Tensor,  # *batch Q K, bool, causal; True = may attend
-    window: int,  # maximum number of keys, the query's own among them
-) -> Tensor:  # *batch Q K
-    "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
-    check_sizes(window=window)
-    from_the_right = mask.flip(-1).cumsum(-1).flip(-1)  # 1 for the last key, then 2, 3 ...
-    return mask & (from_the_right <= window)
-
 # %% ../../nbs/79_modern_layers_in_depth.ipynb #stretched-imports
 from ..config import check_numbers
 
@@ -266,3 +256,13 @@ def shared_attention(
     rows, row_mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
     out = F.scaled_dot_product_attention(rows, key, value, attn_mask=row_mask)
     return out.reshape(query.shape)
+
+# %% ../../nbs/79_modern_layers_in_depth.ipynb #sliding-window-mask
+def sliding_window_mask(
+    mask: Tensor,  # *batch Q K, bool, causal; True = may attend
+    window: int,  # maximum number of keys, the query's own among them
+) -> Tensor:  # *batch Q K
+    "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
+    check_sizes(window=window)
+    from_the_right = mask.flip(-1).cumsum(-1).flip(-1)  # 1 for the last key, then 2, 3 ...
+    return mask & (from_the_right <= window)

@@ -115,6 +115,18 @@ class ViTConfig(StackConfig):
         check_sizes(n_channels=self.n_channels, n_classes=self.n_classes)
         patch_grid(self.height, self.width, self.patch_size)
 
+# %% ../../nbs/56_models.vit.ipynb #check-images
+def _check_images(
+    images: Tensor,  # B C H W
+    config: ViTConfig,  # of the model that reads them
+):
+    "Refuse pictures of another size."
+    wanted = config.n_channels, config.height, config.width
+    if images.shape[1:] != wanted:
+        raise argument_error(
+            'images', tuple(images.shape), f'B C H W, with C H W = {wanted}'
+        )
+
 # %% ../../nbs/56_models.vit.ipynb #vit
 class ViT(nn.Module):
     """Pictures to vectors: the class token's, then the patches'. Source: Dosovitskiy et al.
@@ -137,11 +149,8 @@ class ViT(nn.Module):
         self,
         images: Tensor,  # B C H W, values from 0 to 1
     ) -> Tensor:  # B 1+N D
-        wanted = self.config.n_channels, self.config.height, self.config.width
-        if images.shape[1:] != wanted:
-            raise argument_error(
-                'images', tuple(images.shape), f'B C H W, with C H W = {wanted}'
-            )
+        _check_images(images, self.config)
+
         patches = self.patches(images)
         x = torch.cat([self.cls_token.expand(images.shape[0], 1, -1), patches], dim=1)
         return self.encoder(self.dropout(self.positions.add(x)))
