@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'wilson_interval', 'BLEU_TOKENIZERS', 'accuracy', 'exact_match_by_length', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
+__all__ = ['exact_match', 'BLEU_TOKENIZERS', 'wilson_interval', 'accuracy', 'exact_match_by_length', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -33,11 +33,20 @@ def exact_match(
             n_right += 1
     return n_right / len(targets)
 
-# %% ../nbs/23_metrics.ipynb #wilson-interval
+# %% ../nbs/26_decoding_in_depth.ipynb #metrics-more-imports
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from .tokenizers.base import Tokenizer
+from .utils.extras import import_extra
+
+# %% ../nbs/26_decoding_in_depth.ipynb #wilson-interval
 def wilson_interval(
     n_right: int,  # k, right answers
     n: int,  # answers
-    z: float = 1.96,  # standard deviations: 1.96 for 95 % confidence
+    z: float = 1.96,  # standard deviations: 1.96 for 95% confidence
 ) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
     "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
     if not 0 <= n_right <= n or n < 1:
@@ -50,15 +59,6 @@ def wilson_interval(
     lowest = max(0.0, (middle - half) / scale)
     highest = min(1.0, (middle + half) / scale)
     return lowest, highest
-
-# %% ../nbs/26_decoding_in_depth.ipynb #metrics-more-imports
-from collections.abc import Callable
-from typing import Any
-
-from torch import Tensor
-
-from .tokenizers.base import Tokenizer
-from .utils.extras import import_extra
 
 # %% ../nbs/26_decoding_in_depth.ipynb #accuracy
 def accuracy(
