@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 from .config import SpecialTokens, argument_error, check_sizes
 from .speed.async_copy import to_device
@@ -41,9 +42,26 @@ def pad_sequences(
     rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
     return id_tensor(rows).view(len(sequences), longest)
 
+# %% ../nbs/10_data.ipynb #tensors-of-a-batch
+@dataclass(frozen=True)
+class _TensorsOfABatch:
+    "Fields that are tensors with the same rows, to be moved or divided together."
+
+    # the share of one of several GPUs: rows index, index + count, ...
+    def part(self, index: int, count: int) -> Self:
+        return self._changed(lambda x: x[index::count])
+
+    def to(self, device: str | torch.device) -> Self:  # the same batch there
+        return self._changed(lambda x: to_device(x, device))
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: change(x) for name, x in values.items() if isinstance(x, Tensor)}
+        return replace(self, **tensors)
+
 # %% ../nbs/10_data.ipynb #batch
 @dataclass(frozen=True)
-class Batch:
+class Batch(_TensorsOfABatch):  # which can be moved to a device
     "Sources and targets of several pairs, padded and shifted. Source: section 3.1."
 
     src: Tensor  # B S, ids and EOS
@@ -89,21 +107,6 @@ class Batch:
     @cached_property  # counted once, then remembered
     def n_tokens(self) -> int:
         return count_targets(self.targets, self.pad_id)  # that count
-
-    # the share of one of several GPUs: rows index, index + count, ...
-    def part(self, index: int, count: int) -> Batch:
-        rows = slice(index, None, count)
-        return replace(
-            self, src=self.src[rows], tgt_in=self.tgt_in[rows], tgt_out=self.tgt_out[rows]
-        )
-
-    def to(self, device: str | torch.device) -> Batch:  # the same batch there
-        return replace(
-            self,
-            src=to_device(self.src, device),
-            tgt_in=to_device(self.tgt_in, device),
-            tgt_out=to_device(self.tgt_out, device),
-        )
 
 # %% ../nbs/10_data.ipynb #pair-length
 def pair_length(

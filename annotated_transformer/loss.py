@@ -55,7 +55,7 @@ def reference_cross_entropy(
     logits: Tensor,  # *batch V
     targets: Tensor,  # *batch, ids
     smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions cost nothing; None: all count
+    pad_id: int | None = 0,  # such positions are left out; None: all count
 ) -> Tensor:  # scalar, nats, summed over positions
     "Cross-entropy with smoothed targets, written as the formula. Source: section 5.4."
     wanted = smoothed_targets(targets, logits.shape[-1], smoothing, pad_id, logits.dtype)

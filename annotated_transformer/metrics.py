@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'wilson_interval', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'base_language', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'accuracy', 'exact_match_by_length']
+__all__ = ['exact_match', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'base_language', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'wilson_interval', 'accuracy', 'exact_match_by_length']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -32,24 +32,6 @@ def exact_match(
         if list(prediction) == list(target):
             n_right += 1
     return n_right / len(targets)
-
-# %% ../nbs/23_metrics.ipynb #wilson-interval
-def wilson_interval(
-    n_right: int,  # k, right answers
-    n: int,  # answers
-    z: float = 1.96,  # standard deviations: 1.96 for 95 % confidence
-) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
-    "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
-    if not 0 <= n_right <= n or n < 1:
-        raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
-
-    p = n_right / n
-    middle = p + z * z / (2 * n)
-    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    scale = 1 + z * z / n
-    lowest = max(0.0, (middle - half) / scale)
-    highest = min(1.0, (middle + half) / scale)
-    return lowest, highest
 
 # %% ../nbs/26_decoding_in_depth.ipynb #metrics-more-imports
 from collections.abc import Callable
@@ -237,6 +219,24 @@ def score_groups(
         scores = score_translations(written, references, language)
         found[group] = dict(n=len(written), **scores)
     return found
+
+# %% ../nbs/26_decoding_in_depth.ipynb #wilson-interval
+def wilson_interval(
+    n_right: int,  # k, right answers
+    n: int,  # answers
+    z: float = 1.96,  # standard deviations: 1.96 for 95% confidence
+) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
+    "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
+    if not 0 <= n_right <= n or n < 1:
+        raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
+
+    p = n_right / n
+    middle = p + z * z / (2 * n)
+    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+    scale = 1 + z * z / n
+    lowest = max(0.0, (middle - half) / scale)
+    highest = min(1.0, (middle + half) / scale)
+    return lowest, highest
 
 # %% ../nbs/26_decoding_in_depth.ipynb #accuracy
 def accuracy(

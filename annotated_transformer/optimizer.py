@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .config import argument_error, check_sizes
 
 # %% auto #0
-__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'reference_adam', 'noam_lr', 'linear_warmup', 'inverse_sqrt_schedule', 'linear_schedule', 'constant_schedule', 'set_learning_rate', 'clip_gradients', 'build_optimizer', 'WeightAverage']
+__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'reference_adam', 'noam_lr', 'linear_schedule', 'linear_warmup', 'inverse_sqrt_schedule', 'constant_schedule', 'set_learning_rate', 'clip_gradients', 'build_optimizer', 'WeightAverage']
 
 # %% ../nbs/12_optimizer.ipynb #reference-adam
 BETAS = (0.9, 0.98)  # section 5.3
@@ -53,6 +53,13 @@ def noam_lr(
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 # %% ../nbs/12_optimizer.ipynb #warm-up
+def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
+    "Up to the peak, then down in a straight line, nearly to 0. Fraction of the peak."
+    rise = step / warmup_steps
+    fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
+    return min(rise, fall)
+
+# %% ../nbs/12_optimizer.ipynb #other-schedules
 def linear_warmup(
     step: int,  # counted from 1
     warmup_steps: int,  # steps up to the peak
@@ -64,12 +71,6 @@ def linear_warmup(
 def inverse_sqrt_schedule(step: int, warmup_steps: int, steps: int) -> float:
     "The paper's: up to the peak, then down with one over the root of the steps. Fraction of the peak."
     return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
-
-
-def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
-    "Up to the peak, then down in a straight line, nearly to 0. Fraction of the peak."
-    fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
-    return min(linear_warmup(step, warmup_steps), fall)
 
 
 def constant_schedule(step: int, warmup_steps: int, steps: int) -> float:

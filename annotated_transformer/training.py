@@ -13,16 +13,29 @@ import torch
 from .config import Config
 from .optimizer import SCHEDULES, Schedule
 
-# %% auto #0
-__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'plain_scores', 'record_evaluation', 'train_steps', 'train']
-
-# %% ../nbs/13_training.ipynb #trainconfig
 Precision = Literal['float32', 'bfloat16', 'auto']
 PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
 
+# %% auto #0
+__all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'plain_scores', 'record_evaluation', 'train_steps', 'train']
 
+# %% ../nbs/13_training.ipynb #run-settings
+class _RunSettings(Config):
+    "What every `TrainConfig` can do: check itself, and say when something is due."
+
+    steps: int
+
+    def __post_init__(self):
+        assert isinstance(self, TrainConfig)
+        check_train_config(self)
+
+    def is_due(self, step: int, *every: int) -> bool:
+        "Whether it is time: every so many steps (0: never), and at the last step."
+        return step == self.steps or any(n > 0 and step % n == 0 for n in every)
+
+# %% ../nbs/13_training.ipynb #trainconfig
 @dataclass(frozen=True)
-class TrainConfig(Config):
+class TrainConfig(_RunSettings):
     "How a model is trained. Source: section 5; the defaults suit small models."
 
     steps: int = 1000  # updates of the weights
@@ -37,7 +50,7 @@ class TrainConfig(Config):
     eval_every: int = 0  # steps between evaluations; 0: only at the end
     patience: int = 0  # stop after this many evaluations without a lower loss; 0: never
     log_every: int = 10  # steps between rows of the history
-    precision: Precision = 'auto'  # see `PRECISIONS`; auto is bfloat16 on GPUs that have it
+    precision: Precision = 'auto'  # auto: bfloat16 on GPUs that have it
     compile: bool = False  # compile the model with torch.compile
     seed: int = 0  # of dropout
 
@@ -52,17 +65,10 @@ class TrainConfig(Config):
         ),
     }
 
-    def __post_init__(self):
-        check_train_config(self)
-
     def learning_rate(self, step: int) -> float:  # of a step, counted from 1
         schedule = SCHEDULES[self.schedule]
         warmup_steps = min(self.warmup_steps, self.steps)
         return self.lr * schedule(step, warmup_steps, self.steps)
-
-    def is_due(self, step: int, *every: int) -> bool:
-        "Whether it is time: every so many steps (0: never), and at the last step."
-        return step == self.steps or any(n > 0 and step % n == 0 for n in every)
 
 # %% ../nbs/27_training_in_depth.ipynb #training-imports
 import signal

@@ -368,7 +368,9 @@ class EncoderDecoder(nn.Module):
         capacity = cache_capacity(layers, batch, max_len, beam_size=beam_size)
         self.tgt_embed.positions.reserve(max_len)
 
-        memory, memory_mask = self.encode(src, special)
+        # an `encode` of your own may take the source alone
+        given = {} if special is None else dict(special=special)
+        memory, memory_mask = self.encode(src, **given)
         cache = empty_cache(
             layers,
             batch,

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 
 from ..config import argument_error, check_choice, check_sizes
 from ..data import FIRST_SYMBOL
@@ -29,6 +30,25 @@ TASKS: dict[str, Callable[[list], list]] = {
     'sort': sorted,
 }
 
+# %% ../../nbs/30_datasets.synthetic.ipynb #of-one-side
+def of_one_side(
+    sequences: Iterable[list],  # endless
+    held_out: bool,  # the side
+    n_symbols: int,  # named in the error
+) -> Iterator[list]:
+    "Those for testing or those for training. Raises `ValueError` if there seem to be none."
+    n_passed = 0  # in a row that belong to the other side
+    for ids in sequences:
+        if is_held_out(ids) == held_out:
+            n_passed = 0
+            yield ids
+            continue
+        n_passed += 1
+        if n_passed == 10_000:  # at random that many have probability 0.9**10000
+            side = 'held out' if held_out else 'not held out'
+            expected = f'enough for sequences that are {side}'
+            raise argument_error('n_symbols', n_symbols, expected)
+
 # %% ../../nbs/30_datasets.synthetic.ipynb #synthetic-pairs
 def synthetic_pairs(
     task: str = 'copy',  # see `TASKS`
@@ -49,14 +69,6 @@ def synthetic_pairs(
     answer = TASKS[task]
     numbers = random.Random(seed)
     symbols = range(FIRST_SYMBOL, FIRST_SYMBOL + n_symbols)
-    n_passed = 0  # sequences in a row that belong to the other side
-    while n_passed < 10_000:  # by chance that many have probability 0.9**10000
-        ids = numbers.choices(symbols, k=numbers.randint(min_len, max_len))
-        if is_held_out(ids) == held_out:
-            n_passed = 0
-            yield ids, answer(ids)
-        else:
-            n_passed += 1
-
-    side = 'held out' if held_out else 'not held out'
-    raise argument_error('n_symbols', n_symbols, f'enough for sequences that are {side}')
+    drawn = (numbers.choices(symbols, k=numbers.randint(min_len, max_len)) for _ in count())
+    for ids in of_one_side(drawn, held_out, n_symbols):
+        yield ids, answer(ids)

@@ -24,7 +24,7 @@ from ..transformer import EncoderDecoder
 
 # %% auto #0
 __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'trace_self_attention', 'plot_attention',
-           'head_entropy', 'mean_attention_distance', 'plot_head_statistic']
+           'head_entropy', 'plot_head_statistic']
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #stacked-rows
 def concat_steps(
@@ -223,18 +223,6 @@ def head_entropy(
     "How spread the attention of each head is, on average over its rows."
     entropy = -torch.xlogy(maps, maps).sum(-1)  # L H Q
     return entropy.mean(-1)
-
-
-def mean_attention_distance(
-    maps: Tensor,  # L H Q K, weights
-) -> Tensor:  # L H, tokens
-    "How far from its own position each head looks, on average over its rows."
-    n_queries, n_keys = maps.shape[2:]
-    query_position = torch.arange(n_queries, device=maps.device)[:, None]
-    key_position = torch.arange(n_keys, device=maps.device)
-
-    distance = (query_position - key_position).abs()  # Q K
-    return (maps * distance).sum(-1).mean(-1)
 
 # %% ../../nbs/32_inspection.attention_maps.ipynb #heads-picture
 def plot_head_statistic(
