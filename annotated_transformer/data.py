@@ -159,7 +159,6 @@ def batch_pairs(
         yield Batch.from_pairs(chunk, special)
 
 # %% ../nbs/28_loss_and_batches_in_depth.ipynb #data-more-imports
-from collections.abc import Callable
 from dataclasses import field
 
 # %% ../nbs/28_loss_and_batches_in_depth.ipynb #check-pairs
