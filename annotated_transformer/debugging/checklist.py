@@ -229,7 +229,9 @@ class Report:
         for name, finding in self.findings.items():
             mark = 'note' if finding.note else marks[finding.passed]
             rows.append(f'{mark:6}{name:12}{finding.message}')
-        return '\n'.join([*rows, f'{"":6}{UNSEEN}'])
+        if len(self.findings) > 1:
+            rows.append(f'{"":6}{UNSEEN}')
+        return '\n'.join(rows)
 
     def _repr_html_(self) -> str:  # in a notebook, a table
         marks = {True: 'ok', False: '<strong>FAILS</strong>', None: '–'}
@@ -246,7 +248,7 @@ class Report:
         return (
             f'<p>{escape(self.title)}: {n_failed} of {len(self.findings)} probes fail</p>\n'
             f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>\n'
-            f'<p>{escape(UNSEEN)}</p>'
+            f'<p>{escape(UNSEEN if len(self.findings) > 1 else "")}</p>'
         )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
@@ -311,7 +313,7 @@ def missing_words(
 ) -> str:
     "What to add to a call of `check_transformer`."
     names = argument_names(model)
-    if 'pixel_values' in names and 'input_ids' not in names:
+    if names[:1] in (['pixel_values'], ['images'], ['pictures'], ['image'], ['img']):
         return (
             'the model reads pictures, and the questions are about ids; hand over '
             "architecture='encoder', vocab_size= and a forward that turns each id into the "

@@ -29,11 +29,12 @@ __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'RANK', 'UNSCALED', 
            'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call',
            'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation',
            'follow_call', 'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions',
-           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'probe_rotary', 'probe_leak', 'probe_reach',
-           'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy', 'uneven_rows',
-           'probe_empty_row', 'gradients', 'format_names', 'probe_gradient', 'probe_batch', 'probe_logits',
-           'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices', 'side_of', 'probe_residual',
-           'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices', 'probe_sharing']
+           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary',
+           'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy',
+           'uneven_rows', 'probe_empty_row', 'gradients', 'more_inputs', 'format_names', 'probe_gradient',
+           'probe_batch', 'probe_logits', 'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices',
+           'side_of', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices',
+           'probe_sharing']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class ModelUnderTest:
     cached: Callable | None = None  # (model, *inputs) -> logits B T V, one step at a time
     seed: int = 0  # of dropout and tests
     vocab_size: int | None = None  # of the last input; None: not known
+    usable_ids: tuple[int, ...] = ()  # that have no meaning of their own
 
     def call(self, *inputs, training=False, seed=0):  # logits as the model gives them
         if isinstance(self.model, nn.Module):
@@ -311,7 +313,7 @@ REMEDIES = (  # what an error's message contains, and what to do
         '`vocab_size` rows, and are there positions enough?',
     ),
     (
-        r'same dtype|scalar type|Long|floating point|embedding dimension',
+        r'same dtype|scalar type|Long|floating point|embedding dimension|feature number',
         'it wants vectors or pictures, not ids; hand over a forward that embeds the ids '
         'first. A model of pictures, such as a ViT, can only be checked from there on',
     ),
@@ -346,7 +348,8 @@ def explain_error(
         part = names.get(id(frame.f_locals.get('self'))) or part
         between = frame.f_code.co_name in ('probe_call', 'call', 'plain_call', 'logits_in')
         if f'{os.sep}torch{os.sep}' not in path and not between:
-            line = linecache.getline(path, number).strip()
+            code = linecache.getline(path, number).strip()
+            line = line if code.startswith('raise') else code
     if part:
         text += f', in {part}'
     if line:
@@ -428,6 +431,7 @@ def prepare(
         cached=cached,
         seed=seed,
         vocab_size=target_vocab_size(model, vocab_size),
+        usable_ids=tuple(usable),
     )
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-call
@@ -693,9 +697,7 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
     records = record_attention(subject, *subject.inputs)
     judged = [record for record in records if record.scale is not None]
     if not judged:
-        return ProbeResult(
-            None, 'not judged: no scores of queries and keys were recognised'
-        )
+        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
 
     for n, record in enumerate(records):
         if record.scale is None:
@@ -796,24 +798,28 @@ def rotary_bases(
 
 def configured_base(
     model,  # any model
-) -> float | None:  # None: not known, or the angles are stretched
+) -> float | None:  # None: not known
     "The base of rotary positions that a configuration asks for."
     parameters = config_value(model, 'rope_parameters', 'rope_scaling')
-    if isinstance(parameters, dict):
-        if parameters.get('rope_type', 'default') != 'default':
-            return None
-        if parameters.get('rope_theta'):
-            return parameters['rope_theta']
-    return config_value(model, 'rope_theta', 'rotary_emb_base', 'rotary_base')
+    if isinstance(parameters, dict) and parameters.get('rope_theta'):
+        return parameters['rope_theta']
+    return config_value(model, 'rope_theta', 'rope_base', 'rotary_emb_base', 'rotary_base')
+
+
+def has_stretched_angles(
+    model,  # any model
+) -> bool:
+    "Whether a configuration asks for rotary angles that are no powers of one base."
+    parameters = config_value(model, 'rope_parameters', 'rope_scaling') or {}
+    kind = parameters.get('rope_type', parameters.get('type', 'default'))
+    return kind != 'default' or (config_value(model, 'rope_factor') or 1.0) != 1.0
 
 
 def probe_rotary(subject: ModelUnderTest):  # what is examined
     "Are queries and keys turned alike, so that only distance counts?"
     records = record_attention(subject, *repeated_token(subject))
     if not records:
-        return ProbeResult(
-            None, 'not judged: no scores of queries and keys were recognised'
-        )
+        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
 
     # the first attention reads the embeddings: if they differ, positions are added there
     first = records[0]
@@ -821,10 +827,10 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     source = first.query_input
     same_length = queries.shape[1] == keys.shape[1] and queries.shape[1] > 2
     if source is None or not same_length or source.numel() % (2 * queries.shape[1]):
-        return ProbeResult(
-            None, 'not judged: no scores of queries and keys were recognised'
-        )
-    if turns(source.reshape(2, queries.shape[1], -1)):
+        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+    length = queries.shape[1]
+    by_length = source.reshape(length, 2, -1).transpose(0, 1)  # as PyTorch's layers have it
+    if turns(source.reshape(2, length, -1)) and turns(by_length):
         return ProbeResult(None, 'does not apply: positions are added to the embeddings')
     if not turns(queries) and not turns(keys):
         return ProbeResult(None, 'does not apply: queries and keys are not turned')
@@ -865,6 +871,8 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
             note=True,
         )
 
+    if has_stretched_angles(subject.model):
+        return ProbeResult(True, 'scores depend on the distance only')
     asked = configured_base(subject.model)
     for layout, turned in rotary_angles(queries).items():
         bases = rotary_bases(turned, queries.shape[-1])
@@ -904,18 +912,19 @@ def explain_mixing(
         record_attention(subject, *subject.replaced(-1, ids)),
     )
 
-    def rows(one, other):  # of two tensors B*L D, the positions that differ
+    def positions(one, other):  # that differ, with the batch first or the length first
         if one is None or one.numel() % (2 * length):
-            return None
-        return changed_rows(one.reshape(2, length, -1), other.reshape(2, length, -1))
+            return [{last}]
+        both = [x.reshape(2, length, -1) for x in (one, other)]
+        turned = [x.reshape(length, 2, -1).transpose(0, 1) for x in (one, other)]
+        return [{*changed_rows(*both)}, {*changed_rows(*turned)}]
 
     for one, other in pairs:
         if one.scores.shape[-2:] != (length, length):
             continue  # of the source, or between the two
 
         # on the way to the scores, each position by itself
-        read = rows(one.query_input, other.query_input)
-        if read is not None and read != [last]:
+        if {last} not in positions(one.query_input, other.query_input):
             return 'before the first attention, ids are lost, shifted or mixed'
         if changed_rows(one.queries, other.queries) != [last]:
             return 'heads are split wrongly, so that a query mixes tokens: view, and no transpose?'
@@ -936,8 +945,8 @@ def explain_mixing(
             return f'a mask hides what is {min(back)} back: a window, or a wrong mask?'
 
         # on the way back
-        merged = rows(one.merged, other.merged)
-        if causal and merged is not None and not {*merged} <= {last}:
+        merged = positions(one.merged, other.merged)
+        if causal and not any(moved <= {last} for moved in merged):
             return 'heads are merged wrongly: view, and no transpose back?'
         if leaks:
             return 'attention is right; something later mixes positions, such as a norm'
@@ -1173,6 +1182,18 @@ def gradients(
     return dict(zip(named, slopes))
 
 
+def more_inputs(
+    subject: ModelUnderTest,  # what is examined
+    rows: int = 32,  # of each input
+) -> tuple:  # inputs, on the device of the model
+    "More random rows, of the same lengths."
+    generator = torch.Generator().manual_seed(subject.seed + 1)
+    return tuple(
+        sample_ids(list(subject.usable_ids), ids.shape[1], rows, generator)[0].to(ids.device)
+        for ids in subject.inputs
+    )
+
+
 def format_names(
     names: list,  # words
     limit: int = 3,  # as many are written out
@@ -1193,6 +1214,8 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
     dead = []
     wild = []
     slopes = gradients(subject, subject.inputs)
+    if not all(slope is not None and slope.any() for slope in slopes.values()):
+        slopes = gradients(subject, more_inputs(subject))  # no token chose this expert?
     for name, slope in slopes.items():
         if slope is None or not slope.any():
             dead.append(name)
@@ -1244,11 +1267,10 @@ def probe_logits(subject: ModelUnderTest):  # what is examined
         if far < 1e-2 and logits.min() >= 0:
             return ProbeResult(False, f'the outputs are shares that sum to one: {words}', 1)
 
-    if logits.min() > 0 and logits.max() < 1:
+    inside = (logits > 0) & (logits < 1)
+    if inside.float().mean() > 0.5 and logits.min() >= 0 and logits.max() <= 1:
         return ProbeResult(
-            False,
-            'all outputs are between 0 and 1: a sigmoid in the model? Leave it out',
-            1,
+            False, 'all outputs are between 0 and 1: a sigmoid in the model? Leave it out', 1
         )
     if logits.logsumexp(-1).abs().max() < 1e-2:
         return ProbeResult(
@@ -1494,9 +1516,7 @@ def repeated_layers(
     if isinstance(model, nn.Module):
         for name, module in model.named_modules():
             if isinstance(module, (nn.ModuleList, nn.Sequential)):
-                weighty = [
-                    layer for layer in module if any(True for _ in layer.parameters())
-                ]
+                weighty = [layer for layer in module if any(True for _ in layer.parameters())]
                 if len({id(layer) for layer in weighty}) < len(weighty):
                     found.append(name)
     return found
