@@ -109,6 +109,7 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
 def explain_cache(
     subject: ModelUnderTest,  # what is examined
     inputs: tuple,  # ids of the trial that failed
+    cached: Tensor,  # B T V, what the cache gave
     step: int,  # the first that is wrong
 ) -> str:
     "What is probably wrong with a cache."
@@ -118,8 +119,6 @@ def explain_cache(
             subject.logits(*inputs[:-1], inputs[-1][:, t : t + 1])
             for t in range(inputs[-1].shape[1])
         ]
-        with torch.no_grad():
-            cached = logits_in(subject.cached(subject.model, *inputs)).float()
         if (cached - torch.cat(alone, 1)).abs().max() <= tolerance(subject):
             return 'each step is computed as if it were the first'
         return 'a later step sees a wrong position, or too few keys, or too many'
@@ -156,8 +155,8 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
         if len(far):
             return ProbeResult(
                 False,
-                f'from step {far[0].item()} on, the cache changes the logits by up to '
-                f'{moved.max():.2g}; {explain_cache(subject, inputs, far[0].item())}',
+                f'from step {int(far[0])} on, the cache changes the logits by up to '
+                f'{moved.max():.2g}; {explain_cache(subject, inputs, cached, int(far[0]))}',
                 moved.max().item(),
             )
         most = max(most, moved.max().item())
@@ -407,4 +406,6 @@ def attempt(
     try:
         return probe(subject)
     except Exception as error:  # whatever the model raises
-        return ProbeResult(False, f'the model stopped: {explain_error(error, subject.model)}')
+        return ProbeResult(
+            False, f'the model stopped: {explain_error(error, subject.model)}'
+        )

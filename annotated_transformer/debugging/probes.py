@@ -515,7 +515,9 @@ class AttentionRecord:
 
 
 @dataclass
-class Trail:  # what is known of the numbers in one piece of memory
+class Trail:
+    "What is known of the numbers in one piece of memory."
+
     kind: str  # 'hidden', 'score', 'weights' or 'mixed'
     scale: float | None = 1.0  # since the last projection
     projected: Tensor | None = None  # what that projection read
@@ -632,8 +634,9 @@ class AttentionTrace(TorchDispatchMode):
 
         # by a weight: a projection
         data, trail = (a, left) if left else (b, right)
-        if trail.kind == 'mixed' and trail.record.merged is None:
-            trail.record.merged = data
+        record = trail.record if trail else None
+        if record is not None and record.merged is None:
+            record.merged = data
         return Trail('hidden', projected=data)
 
     def softmax(self, main, scores, out):
@@ -697,7 +700,9 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
     records = record_attention(subject, *subject.inputs)
     judged = [record for record in records if record.scale is not None]
     if not judged:
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
 
     for n, record in enumerate(records):
         if record.scale is None:
@@ -754,7 +759,7 @@ def turns(
 ) -> bool:
     "Whether the rows differ from position to position."
     rows = rows.float()
-    return ((rows - rows[:, :1]).abs().max() > 1e-4 * rows.abs().max()).item()
+    return bool((rows - rows[:, :1]).abs().max() > 1e-4 * rows.abs().max())
 
 
 def rotary_angles(
@@ -819,7 +824,9 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     "Are queries and keys turned alike, so that only distance counts?"
     records = record_attention(subject, *repeated_token(subject))
     if not records:
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
 
     # the first attention reads the embeddings: if they differ, positions are added there
     first = records[0]
@@ -827,7 +834,9 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     source = first.query_input
     same_length = queries.shape[1] == keys.shape[1] and queries.shape[1] > 2
     if source is None or not same_length or source.numel() % (2 * queries.shape[1]):
-        return ProbeResult(None, 'not judged: no scores of queries and keys were recognised')
+        return ProbeResult(
+            None, 'not judged: no scores of queries and keys were recognised'
+        )
     length = queries.shape[1]
     by_length = source.reshape(length, 2, -1).transpose(0, 1)  # as PyTorch's layers have it
     if turns(source.reshape(2, length, -1)) and turns(by_length):
@@ -1189,7 +1198,9 @@ def more_inputs(
     "More random rows, of the same lengths."
     generator = torch.Generator().manual_seed(subject.seed + 1)
     return tuple(
-        sample_ids(list(subject.usable_ids), ids.shape[1], rows, generator)[0].to(ids.device)
+        sample_ids(list(subject.usable_ids), ids.shape[1], rows, generator)[0].to(
+            ids.device
+        )
         for ids in subject.inputs
     )
 
@@ -1270,7 +1281,9 @@ def probe_logits(subject: ModelUnderTest):  # what is examined
     inside = (logits > 0) & (logits < 1)
     if inside.float().mean() > 0.5 and logits.min() >= 0 and logits.max() <= 1:
         return ProbeResult(
-            False, 'all outputs are between 0 and 1: a sigmoid in the model? Leave it out', 1
+            False,
+            'all outputs are between 0 and 1: a sigmoid in the model? Leave it out',
+            1,
         )
     if logits.logsumexp(-1).abs().max() < 1e-2:
         return ProbeResult(
@@ -1337,9 +1350,9 @@ def probe_vocabulary(subject: ModelUnderTest):  # what is examined
 # %% ../../nbs/82_debugging.probes.ipynb #residual-probe
 def layer_stacks(
     model,  # any model
-) -> dict[str, nn.ModuleList]:  # by name
+) -> dict[str, nn.ModuleList | nn.Sequential]:  # by name
     "The outermost lists of layers of one kind."
-    stacks: dict[str, nn.ModuleList] = {}
+    stacks: dict[str, nn.ModuleList | nn.Sequential] = {}
     if not isinstance(model, nn.Module):
         return stacks
     for name, module in model.named_modules():
@@ -1427,7 +1440,12 @@ def probe_residual(subject: ModelUnderTest):  # what is examined
     return ProbeResult(True, 'tokens reach their outputs past all sub-layers')
 
 # %% ../../nbs/82_debugging.probes.ipynb #memory-probe
-def with_noise(module, args, output):  # a hook
+def with_noise(
+    module: nn.Module,  # that was called
+    args: tuple,  # what it was given
+    output,  # of the module, a tensor or a tuple that begins with one
+):  # the same, but for the tensor
+    "Add noise to what a module returns; a forward hook."
     if isinstance(output, tuple):
         return (with_noise(module, args, output[0]), *output[1:])
     return output + torch.randn_like(output)
@@ -1457,13 +1475,13 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
             )
 
     lengths = [ids.shape[1] for ids in subject.inputs]
-    crossing = [
-        record
+    memories = [
+        record.key_input
         for record in record_attention(subject, *subject.inputs)
         if [*record.scores.shape[-2:]] == lengths[::-1] and record.key_input is not None
     ]
-    for n, record in enumerate(crossing[1:], 1):
-        one, other = crossing[0].key_input, record.key_input
+    for n, other in enumerate(memories[1:], 1):
+        one = memories[0]
         if one.shape == other.shape and not torch.allclose(one, other, atol=1e-4):
             return ProbeResult(
                 None,
@@ -1516,7 +1534,9 @@ def repeated_layers(
     if isinstance(model, nn.Module):
         for name, module in model.named_modules():
             if isinstance(module, (nn.ModuleList, nn.Sequential)):
-                weighty = [layer for layer in module if any(True for _ in layer.parameters())]
+                weighty = [
+                    layer for layer in module if any(True for _ in layer.parameters())
+                ]
                 if len({id(layer) for layer in weighty}) < len(weighty):
                     found.append(name)
     return found
@@ -1571,7 +1591,7 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
     if equal:
         one, other = equal[0]
         rows = {len(table) for table in token_tables(subject)}
-        if len(model.get_parameter(one)) in rows:
+        if len(parameters_of(model)[one]) in rows:
             words = 'a copy is not tied, and they will part in training'
         else:
             words = 'was a layer copied? Initialise each on its own'
