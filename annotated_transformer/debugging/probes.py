@@ -1373,9 +1373,13 @@ def zero_matrices(
     "Within the `with` block, its matrices are zero."
     matrices = [p for p in module.parameters() if p.ndim > 1]
     before = [p.data for p in matrices]
+    zeros: dict[tuple, Tensor] = {}  # of each type, shared by all matrices
     try:
         for p in matrices:
-            p.data = torch.zeros_like(p)
+            kind = (p.dtype, p.device)
+            if kind not in zeros or len(zeros[kind]) < p.numel():
+                zeros[kind] = p.data.new_zeros(p.numel())
+            p.data = zeros[kind][: p.numel()].view(p.shape)
         yield
     finally:
         for p, data in zip(matrices, before):
