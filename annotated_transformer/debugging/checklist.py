@@ -109,6 +109,7 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
 def explain_cache(
     subject: ModelUnderTest,  # what is examined
     inputs: tuple,  # ids of the trial that failed
+    cached: Tensor,  # B T V, what the cache gave
     step: int,  # the first that is wrong
 ) -> str:
     "What is probably wrong with a cache."
@@ -118,8 +119,6 @@ def explain_cache(
             subject.logits(*inputs[:-1], inputs[-1][:, t : t + 1])
             for t in range(inputs[-1].shape[1])
         ]
-        with torch.no_grad():
-            cached = logits_in(subject.cached(subject.model, *inputs)).float()
         if (cached - torch.cat(alone, 1)).abs().max() <= tolerance(subject):
             return 'each step is computed as if it were the first'
         return 'a later step sees a wrong position, or too few keys, or too many'
@@ -156,8 +155,8 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
         if len(far):
             return ProbeResult(
                 False,
-                f'from step {far[0].item()} on, the cache changes the logits by up to '
-                f'{moved.max():.2g}; {explain_cache(subject, inputs, far[0].item())}',
+                f'from step {int(far[0])} on, the cache changes the logits by up to '
+                f'{moved.max():.2g}; {explain_cache(subject, inputs, cached, int(far[0]))}',
                 moved.max().item(),
             )
         most = max(most, moved.max().item())
@@ -229,7 +228,9 @@ class Report:
         for name, finding in self.findings.items():
             mark = 'note' if finding.note else marks[finding.passed]
             rows.append(f'{mark:6}{name:12}{finding.message}')
-        return '\n'.join([*rows, f'{"":6}{UNSEEN}'])
+        if len(self.findings) > 1:
+            rows.append(f'{"":6}{UNSEEN}')
+        return '\n'.join(rows)
 
     def _repr_html_(self) -> str:  # in a notebook, a table
         marks = {True: 'ok', False: '<strong>FAILS</strong>', None: '–'}
@@ -246,7 +247,7 @@ class Report:
         return (
             f'<p>{escape(self.title)}: {n_failed} of {len(self.findings)} probes fail</p>\n'
             f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>\n'
-            f'<p>{escape(UNSEEN)}</p>'
+            f'<p>{escape(UNSEEN if len(self.findings) > 1 else "")}</p>'
         )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
@@ -311,7 +312,7 @@ def missing_words(
 ) -> str:
     "What to add to a call of `check_transformer`."
     names = argument_names(model)
-    if 'pixel_values' in names and 'input_ids' not in names:
+    if names[:1] in (['pixel_values'], ['images'], ['pictures'], ['image'], ['img']):
         return (
             'the model reads pictures, and the questions are about ids; hand over '
             "architecture='encoder', vocab_size= and a forward that turns each id into the "

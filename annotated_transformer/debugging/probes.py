@@ -29,11 +29,11 @@ __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'RANK', 'UNSCALED', 
            'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call',
            'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation',
            'follow_call', 'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions',
-           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'probe_rotary', 'probe_leak', 'probe_reach',
-           'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy', 'uneven_rows',
-           'probe_empty_row', 'gradients', 'idle_parts', 'format_names', 'probe_gradient', 'probe_batch',
-           'probe_logits', 'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices', 'side_of',
-           'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices',
+           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary',
+           'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy',
+           'uneven_rows', 'probe_empty_row', 'gradients', 'more_inputs', 'format_names', 'probe_gradient',
+           'probe_batch', 'probe_logits', 'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices',
+           'side_of', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices',
            'probe_sharing']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
@@ -74,6 +74,7 @@ class ModelUnderTest:
     cached: Callable | None = None  # (model, *inputs) -> logits B T V, one step at a time
     seed: int = 0  # of dropout and tests
     vocab_size: int | None = None  # of the last input; None: not known
+    usable_ids: tuple[int, ...] = ()  # that have no meaning of their own
 
     def call(self, *inputs, training=False, seed=0):  # logits as the model gives them
         if isinstance(self.model, nn.Module):
@@ -312,7 +313,7 @@ REMEDIES = (  # what an error's message contains, and what to do
         '`vocab_size` rows, and are there positions enough?',
     ),
     (
-        r'same dtype|scalar type|Long|floating point|embedding dimension',
+        r'same dtype|scalar type|Long|floating point|embedding dimension|feature number',
         'it wants vectors or pictures, not ids; hand over a forward that embeds the ids '
         'first. A model of pictures, such as a ViT, can only be checked from there on',
     ),
@@ -347,7 +348,8 @@ def explain_error(
         part = names.get(id(frame.f_locals.get('self'))) or part
         between = frame.f_code.co_name in ('probe_call', 'call', 'plain_call', 'logits_in')
         if f'{os.sep}torch{os.sep}' not in path and not between:
-            line = linecache.getline(path, number).strip()
+            code = linecache.getline(path, number).strip()
+            line = line if code.startswith('raise') else code
     if part:
         text += f', in {part}'
     if line:
@@ -429,6 +431,7 @@ def prepare(
         cached=cached,
         seed=seed,
         vocab_size=target_vocab_size(model, vocab_size),
+        usable_ids=tuple(usable),
     )
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-call
@@ -513,7 +516,9 @@ class AttentionRecord:
 
 
 @dataclass
-class Trail:  # what is known of the numbers in one piece of memory
+class Trail:
+    "What is known of the numbers in one piece of memory."
+
     kind: str  # 'hidden', 'score', 'weights' or 'mixed'
     scale: float | None = 1.0  # since the last projection
     projected: Tensor | None = None  # what that projection read
@@ -630,8 +635,9 @@ class AttentionTrace(TorchDispatchMode):
 
         # by a weight: a projection
         data, trail = (a, left) if left else (b, right)
-        if trail.kind == 'mixed' and trail.record.merged is None:
-            trail.record.merged = data
+        record = trail.record if trail else None
+        if record is not None and record.merged is None:
+            record.merged = data
         return Trail('hidden', projected=data)
 
     def softmax(self, main, scores, out):
@@ -754,7 +760,7 @@ def turns(
 ) -> bool:
     "Whether the rows differ from position to position."
     rows = rows.float()
-    return ((rows - rows[:, :1]).abs().max() > 1e-4 * rows.abs().max()).item()
+    return bool((rows - rows[:, :1]).abs().max() > 1e-4 * rows.abs().max())
 
 
 def rotary_angles(
@@ -798,15 +804,21 @@ def rotary_bases(
 
 def configured_base(
     model,  # any model
-) -> float | None:  # None: not known, or the angles are stretched
+) -> float | None:  # None: not known
     "The base of rotary positions that a configuration asks for."
     parameters = config_value(model, 'rope_parameters', 'rope_scaling')
-    if isinstance(parameters, dict):
-        if parameters.get('rope_type', 'default') != 'default':
-            return None
-        if parameters.get('rope_theta'):
-            return parameters['rope_theta']
-    return config_value(model, 'rope_theta', 'rotary_emb_base', 'rotary_base')
+    if isinstance(parameters, dict) and parameters.get('rope_theta'):
+        return parameters['rope_theta']
+    return config_value(model, 'rope_theta', 'rope_base', 'rotary_emb_base', 'rotary_base')
+
+
+def has_stretched_angles(
+    model,  # any model
+) -> bool:
+    "Whether a configuration asks for rotary angles that are no powers of one base."
+    parameters = config_value(model, 'rope_parameters', 'rope_scaling') or {}
+    kind = parameters.get('rope_type', parameters.get('type', 'default'))
+    return kind != 'default' or (config_value(model, 'rope_factor') or 1.0) != 1.0
 
 
 def probe_rotary(subject: ModelUnderTest):  # what is examined
@@ -826,7 +838,9 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
         return ProbeResult(
             None, 'not judged: no scores of queries and keys were recognised'
         )
-    if turns(source.reshape(2, queries.shape[1], -1)):
+    length = queries.shape[1]
+    by_length = source.reshape(length, 2, -1).transpose(0, 1)  # as PyTorch's layers have it
+    if turns(source.reshape(2, length, -1)) and turns(by_length):
         return ProbeResult(None, 'does not apply: positions are added to the embeddings')
     if not turns(queries) and not turns(keys):
         return ProbeResult(None, 'does not apply: queries and keys are not turned')
@@ -867,6 +881,8 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
             note=True,
         )
 
+    if has_stretched_angles(subject.model):
+        return ProbeResult(True, 'scores depend on the distance only')
     asked = configured_base(subject.model)
     for layout, turned in rotary_angles(queries).items():
         bases = rotary_bases(turned, queries.shape[-1])
@@ -906,18 +922,19 @@ def explain_mixing(
         record_attention(subject, *subject.replaced(-1, ids)),
     )
 
-    def rows(one, other):  # of two tensors B*L D, the positions that differ
+    def positions(one, other):  # that differ, with the batch first or the length first
         if one is None or one.numel() % (2 * length):
-            return None
-        return changed_rows(one.reshape(2, length, -1), other.reshape(2, length, -1))
+            return [{last}]
+        both = [x.reshape(2, length, -1) for x in (one, other)]
+        turned = [x.reshape(length, 2, -1).transpose(0, 1) for x in (one, other)]
+        return [{*changed_rows(*both)}, {*changed_rows(*turned)}]
 
     for one, other in pairs:
         if one.scores.shape[-2:] != (length, length):
             continue  # of the source, or between the two
 
         # on the way to the scores, each position by itself
-        read = rows(one.query_input, other.query_input)
-        if read is not None and read != [last]:
+        if {last} not in positions(one.query_input, other.query_input):
             return 'before the first attention, ids are lost, shifted or mixed'
         if changed_rows(one.queries, other.queries) != [last]:
             return 'heads are split wrongly, so that a query mixes tokens: view, and no transpose?'
@@ -938,8 +955,8 @@ def explain_mixing(
             return f'a mask hides what is {min(back)} back: a window, or a wrong mask?'
 
         # on the way back
-        merged = rows(one.merged, other.merged)
-        if causal and merged is not None and not {*merged} <= {last}:
+        merged = positions(one.merged, other.merged)
+        if causal and not any(moved <= {last} for moved in merged):
             return 'heads are merged wrongly: view, and no transpose back?'
         if leaks:
             return 'attention is right; something later mixes positions, such as a norm'
@@ -1175,27 +1192,18 @@ def gradients(
     return dict(zip(named, slopes))
 
 
-def idle_parts(
+def more_inputs(
     subject: ModelUnderTest,  # what is examined
-) -> list[str]:  # names of modules
-    "Parts that were called without a single token, as experts are that nobody chose."
-    if not isinstance(subject.model, nn.Module):
-        return []
-    reached = {}  # part -> whether anything reached it
-
-    def note(part, inputs):
-        sizes = [x.numel() for x in inputs if isinstance(x, Tensor)]
-        if sizes:
-            reached[part] = reached.get(part, False) or max(sizes) > 0
-
-    parts = dict(subject.model.named_modules())
-    hooks = [part.register_forward_pre_hook(note) for part in parts.values()]
-    try:
-        subject.logits(*subject.inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return [name for name, part in parts.items() if not reached.get(part, True)]
+    rows: int = 32,  # of each input
+) -> tuple:  # inputs, on the device of the model
+    "More random rows, of the same lengths."
+    generator = torch.Generator().manual_seed(subject.seed + 1)
+    return tuple(
+        sample_ids(list(subject.usable_ids), ids.shape[1], rows, generator)[0].to(
+            ids.device
+        )
+        for ids in subject.inputs
+    )
 
 
 def format_names(
@@ -1217,13 +1225,11 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
 
     dead = []
     wild = []
-    unused = 0
-    idle = tuple(f'{part}.' for part in idle_parts(subject))
     slopes = gradients(subject, subject.inputs)
+    if not all(slope is not None and slope.any() for slope in slopes.values()):
+        slopes = gradients(subject, more_inputs(subject))  # no token chose this expert?
     for name, slope in slopes.items():
-        if name.startswith(idle):
-            unused += 1
-        elif slope is None or not slope.any():
+        if slope is None or not slope.any():
             dead.append(name)
         elif not slope.isfinite().all():
             wild.append(name)
@@ -1235,11 +1241,7 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
         return ProbeResult(False, message, len(dead + wild))
     if wild:
         return ProbeResult(False, f'not finite: {format_names(wild)}', len(wild))
-
-    message = f'gradients reach all {len(slopes) - unused} parameters'
-    if unused:
-        message += f'; {unused} are of parts that got no token'
-    return ProbeResult(True, message)
+    return ProbeResult(True, f'gradients reach all {len(slopes)} parameters')
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-batch
 def probe_batch(subject: ModelUnderTest):  # what is examined
@@ -1277,7 +1279,8 @@ def probe_logits(subject: ModelUnderTest):  # what is examined
         if far < 1e-2 and logits.min() >= 0:
             return ProbeResult(False, f'the outputs are shares that sum to one: {words}', 1)
 
-    if logits.min() > 0 and logits.max() < 1:
+    inside = (logits > 0) & (logits < 1)
+    if inside.float().mean() > 0.5 and logits.min() >= 0 and logits.max() <= 1:
         return ProbeResult(
             False,
             'all outputs are between 0 and 1: a sigmoid in the model? Leave it out',
@@ -1348,9 +1351,9 @@ def probe_vocabulary(subject: ModelUnderTest):  # what is examined
 # %% ../../nbs/82_debugging.probes.ipynb #residual-probe
 def layer_stacks(
     model,  # any model
-) -> dict[str, nn.ModuleList]:  # by name
+) -> dict[str, nn.ModuleList | nn.Sequential]:  # by name
     "The outermost lists of layers of one kind."
-    stacks: dict[str, nn.ModuleList] = {}
+    stacks: dict[str, nn.ModuleList | nn.Sequential] = {}
     if not isinstance(model, nn.Module):
         return stacks
     for name, module in model.named_modules():
@@ -1371,9 +1374,13 @@ def zero_matrices(
     "Within the `with` block, its matrices are zero."
     matrices = [p for p in module.parameters() if p.ndim > 1]
     before = [p.data for p in matrices]
+    zeros: dict[tuple, Tensor] = {}  # of each type, shared by all matrices
     try:
         for p in matrices:
-            p.data = torch.zeros_like(p)
+            kind = (p.dtype, p.device)
+            if kind not in zeros or len(zeros[kind]) < p.numel():
+                zeros[kind] = p.data.new_zeros(p.numel())
+            p.data = zeros[kind][: p.numel()].view(p.shape)
         yield
     finally:
         for p, data in zip(matrices, before):
@@ -1438,7 +1445,12 @@ def probe_residual(subject: ModelUnderTest):  # what is examined
     return ProbeResult(True, 'tokens reach their outputs past all sub-layers')
 
 # %% ../../nbs/82_debugging.probes.ipynb #memory-probe
-def with_noise(module, args, output):  # a hook
+def with_noise(
+    module: nn.Module,  # that was called
+    args: tuple,  # what it was given
+    output,  # of the module, a tensor or a tuple that begins with one
+):  # the same, but for the tensor
+    "Add noise to what a module returns; a forward hook."
     if isinstance(output, tuple):
         return (with_noise(module, args, output[0]), *output[1:])
     return output + torch.randn_like(output)
@@ -1468,13 +1480,13 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
             )
 
     lengths = [ids.shape[1] for ids in subject.inputs]
-    crossing = [
-        record
+    memories = [
+        record.key_input
         for record in record_attention(subject, *subject.inputs)
         if [*record.scores.shape[-2:]] == lengths[::-1] and record.key_input is not None
     ]
-    for n, record in enumerate(crossing[1:], 1):
-        one, other = crossing[0].key_input, record.key_input
+    for n, other in enumerate(memories[1:], 1):
+        one = memories[0]
         if one.shape == other.shape and not torch.allclose(one, other, atol=1e-4):
             return ProbeResult(
                 None,
@@ -1584,7 +1596,7 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
     if equal:
         one, other = equal[0]
         rows = {len(table) for table in token_tables(subject)}
-        if len(model.get_parameter(one)) in rows:
+        if len(parameters_of(model)[one]) in rows:
             words = 'a copy is not tied, and they will part in training'
         else:
             words = 'was a layer copied? Initialise each on its own'
