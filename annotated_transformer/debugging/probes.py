@@ -1073,7 +1073,7 @@ def probe_order(subject: ModelUnderTest):  # what is examined
             'all scores of a repeated token are equal in every layer; positions are missing '
             '(the causal mask alone tells a deep model something of the order)',
         )
-    return ProbeResult(True, 'every exchange of neighbours changes the outputs', least)
+    return ProbeResult(True, 'swapping any two neighbours changes the outputs', least)
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-padding
 def probe_padding(subject: ModelUnderTest):  # what is examined
