@@ -32,6 +32,7 @@ from .tokenizers.bpe import BPETokenizer
 from .tokenizers.characters import CharTokenizer
 from .tokenizers.words import WordTokenizer
 from .training import pick_device
+from .translation import PRETRAINED, pretrained_names
 from .utils.atomic_folders import MANIFEST
 
 # %% auto #0
@@ -233,6 +234,8 @@ def load_language_model(
     `ValueError` that names what is missing or wrong."""
     place = pick_device(device)
     folder = Path(source)
+    if not folder.exists() and str(source) in pretrained_names():
+        folder = PRETRAINED / str(source)  # a model that comes with the package
 
     if (folder / MANIFEST).is_file():  # written by `save_model`
         kind = str(read_options(folder).get('model'))
