@@ -13,11 +13,12 @@ import torch
 from .config import Config
 from .optimizer import SCHEDULES, Schedule
 
-Precision = Literal['float32', 'bfloat16', 'auto']
-PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
-
 # %% auto #0
 __all__ = ['Precision', 'PRECISIONS', 'TrainConfig', 'CHECKED_STEPS', 'check_train_config', 'pick_device', 'autocast', 'train_step', 'evaluate', 'step_batches', 'RandomBatches', 'NotFinite', 'check_finite', 'TrainingState', 'plain_scores', 'record_evaluation', 'train_steps', 'train']
+
+# %% ../nbs/13_training.ipynb #precisions
+Precision = Literal['float32', 'bfloat16', 'auto']
+PRECISIONS = {'float32': torch.float32, 'bfloat16': torch.bfloat16, 'auto': None}
 
 # %% ../nbs/13_training.ipynb #run-settings
 class _RunSettings(Config):

@@ -138,4 +138,4 @@ if __name__ == "__main__":
     }
     runs.append(dict(what="loading", seconds=compare(ways, options.rounds)))
     print(runs[-1], flush=True)
-    print("written to", results.save(model=options.model, runs=runs))
+    print("written to", results.save(model=Path(options.model).name, runs=runs))
