@@ -27,7 +27,7 @@ exclude_patterns = ["**.ipynb_checkpoints", ".*"]
 nb_execution_mode = "off"
 # progress bars and other widgets would be drawn by scripts from two other hosts; their text is shown instead
 nb_ipywidgets_js = {}
-nb_render_markdown_format = "gfm"  # tables in outputs
+nb_render_markdown_format = "myst"  # tables and formulas in outputs
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 myst_heading_anchors = 3  # a link to a section is spelt as on GitHub
 myst_enable_extensions = [
