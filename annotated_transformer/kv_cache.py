@@ -42,16 +42,13 @@ class KVCache:
         self.length = torch.tensor(0, device=self.key.device) if static else 0
         self.n_claimed = 0  # tokens of a static cache, as far as Python knows
 
-    def claim(
+    def check_room(
         self,
-        n_new: int,  # tokens that will be written
+        end: int,  # tokens that there will be
     ):
-        """Raise `ValueError` if they do not fit. A step that is compiled can't count, so
-        whoever calls it does."""
-        end = self.n_claimed + n_new
+        "Raise `ValueError` if they do not fit."
         if end > self.capacity:
             raise argument_error('cache', end, f'at most {self.capacity} tokens')
-        self.n_claimed = end
 
     def update(
         self,
@@ -62,17 +59,18 @@ class KVCache:
         n_new = key.shape[2]
 
         if self.static:
+            # a step that is compiled can't count, so whoever calls it does
             if not torch.compiler.is_compiling():
-                self.claim(n_new)
+                self.check_room(self.n_claimed + n_new)
+                self.n_claimed += n_new
             new = self.length + torch.arange(n_new, device=key.device)
             self.key[:, :, new] = key
             self.value[:, :, new] = value
             self.length += n_new
             return self.key, self.value
 
-        end = self.length + n_new
-        if end > self.capacity:
-            raise argument_error('cache', end, f'at most {self.capacity} tokens')
+        end = int(self.length) + n_new
+        self.check_room(end)
         self.key[:, :, self.length : end] = key
         self.value[:, :, self.length : end] = value
         self.length = end

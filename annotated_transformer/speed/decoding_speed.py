@@ -398,5 +398,10 @@ class Compiled:
 
     @torch.no_grad()
     def decode_step(self, ids, cache):  # B W -> logits B W V
-        cache.layers[0].claim(ids.shape[1])  # is there room?
-        return self.step(self.model, ids, cache)
+        first = cache.layers[0]
+        end = first.n_claimed + ids.shape[1]
+        first.check_room(end)
+
+        logits = self.step(self.model, ids, cache)
+        first.n_claimed = end  # a compiled step doesn't count
+        return logits
