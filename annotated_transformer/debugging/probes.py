@@ -368,11 +368,13 @@ def explain_shape(
     "What is wrong with logits of another shape."
     batch, length = expected
     found = f'the model returns a tensor {shape}, expected ({batch}, {length}, V)'
+    if not shape:
+        return f'{found}; one number is a loss: hand over the logits, as forward=...'
     if shape[:2] == (length, batch) and len(shape) == 3:
         return f'{found}; the length comes first: add .transpose(0, 1)'
     if len(shape) == 3 and (shape[0], shape[2]) == expected:
         return f'{found}; the vocabulary is the second axis: add .transpose(1, 2)'
-    if shape[0] == batch * length and len(shape) == 2:
+    if len(shape) == 2 and shape[0] == batch * length:
         return f'{found}; it is flat: add .unflatten(0, ids.shape)'
     if len(shape) == 3 and shape[:2] == (batch, 1):
         return (
