@@ -149,6 +149,23 @@ class SpecialTokens:
             return ()
         return self.eos_id if isinstance(self.eos_id, tuple) else (self.eos_id,)
 
+    @property
+    def padding_only(self) -> int | None:
+        """The id that means padding and nothing else; None where there is none. A model
+        without padding of its own, such as GPT-2, is often padded with the id that ends
+        texts. In a row of ids nothing tells the two apart, so such an id is read and
+        counted like any other token, and it may be generated."""
+        return None if self.pad_id in self.ends else self.pad_id
+
+    @property
+    def never_generated(self) -> tuple[int, ...]:
+        "PAD and BOS, which no target contains; without those that also end texts."
+        return tuple(
+            id
+            for id in (self.pad_id, self.bos_id)
+            if id is not None and id not in self.ends
+        )
+
     @classmethod
     def of(
         cls,

@@ -5,7 +5,7 @@
 # %% ../nbs/20_decoding.ipynb #decoding-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -13,32 +13,31 @@ from torch import Tensor
 from .config import SpecialTokens
 
 # %% auto #0
-__all__ = ['generate', 'argmax_token', 'greedy_decode', 'GenerativeModel', 'UncachedDecoder', 'Prefixes', 'answer_limit', 'gather_beams', 'Hypotheses', 'max_lengths', 'check_eval_mode', 'fill_id', 'is_end', 'prefill_options', 'check_prompt', 'next_log_probs', 'group_by_length', 'generate_ids']
+__all__ = ['decode_steps', 'decode_tokens', 'argmax_token', 'greedy_decode', 'GenerativeModel', 'UncachedDecoder', 'Prefixes', 'answer_limit', 'source_limit', 'gather_beams', 'Hypotheses', 'max_lengths', 'check_eval_mode', 'fill_id', 'is_end', 'prefill_options', 'check_prompt', 'next_log_probs', 'group_by_length', 'generate_ids']
 
 # %% ../nbs/20_decoding.ipynb #generate
 @torch.no_grad()
-def generate(
+def decode_steps(
     model: GenerativeModel,  # in evaluation mode
     src: Tensor,  # B S, or B *, sources of another kind
     select_token: Callable[[Tensor], Tensor],  # log-probabilities B V -> tokens B
     max_len: int | None = None,  # see `max_lengths`
     *,
     special: SpecialTokens | None = None,  # None: those of the model
-) -> Hypotheses:
-    "One token after another, each chosen by `select_token`, until every row has ended."
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:  # of each step: see below
+    """Write one token after another, each chosen by `select_token`, until every row has
+    ended. Yields the tokens B, their log-probabilities B, and which rows they are written
+    to, B; PAD and 0 stand in rows that ended before. Raises `ValueError`, but not before
+    the first step is asked for."""
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits = max_lengths(src, max_len, special, model)  # B
     longest = int(limits.max())
     pad_id = fill_id(special)
 
-    # what we write
-    ids = limits.new_full((len(src), longest), pad_id)
-    lengths = torch.zeros_like(limits)
-    total = torch.zeros_like(limits, dtype=torch.float)  # log-probability
-    finished = torch.zeros_like(limits, dtype=torch.bool)
-
+    finished = torch.zeros_like(limits, dtype=torch.bool)  # B
     logits, cache = model.prefill(src, longest, **prefill_options(model, special))
+
     for t in range(longest):
         # choose a token for each row
         log_probs = next_log_probs(logits, special, position=t, finished=finished)  # B V
@@ -47,18 +46,32 @@ def generate(
 
         # write it, where the row has not ended
         token = token.masked_fill(finished, pad_id)
-        ids[:, t] = token
-        total += chosen.masked_fill(finished, 0.0)
-        lengths = lengths + ~finished
+        yield token, chosen.masked_fill(finished, 0.0), ~finished
 
         # which rows end here
-        finished = finished | is_end(token, special) | (lengths == limits)
+        finished = finished | is_end(token, special) | (t + 1 == limits)
         if finished.all():
-            break
+            return
 
         logits = model.decode_step(token[:, None], cache)[:, 0]
 
-    ids = ids[:, : lengths.max()]
+# %% ../nbs/20_decoding.ipynb #decode-tokens
+def decode_tokens(
+    model: GenerativeModel,  # in evaluation mode
+    src: Tensor,  # B S, or B *, sources of another kind
+    select_token: Callable[[Tensor], Tensor],  # log-probabilities B V -> tokens B
+    max_len: int | None = None,  # see `max_lengths`
+    *,
+    special: SpecialTokens | None = None,  # None: those of the model
+) -> Hypotheses:
+    "What `decode_steps` writes, as a whole. Raises `ValueError`."
+    special = special or SpecialTokens.of(model)
+    steps = decode_steps(model, src, select_token, max_len, special=special)
+    tokens, log_probs, is_written = zip(*steps)  # T times B
+
+    ids = torch.stack(tokens, dim=1)  # B T
+    lengths = torch.stack(is_written, dim=1).sum(1)  # B
+    total = torch.stack(log_probs, dim=1).sum(1)  # B
     scores = total  # nothing is penalised
     return Hypotheses(ids, lengths, total, scores, eos_id=special.eos_id)
 
@@ -78,7 +91,7 @@ def greedy_decode(
     special: SpecialTokens | None = None,  # None: those of the model's configuration
 ) -> Hypotheses:
     "The most probable token at every step. Source: section 3; the limit is from 6.1."
-    return generate(model, src, argmax_token, max_len, special=special)
+    return decode_tokens(model, src, argmax_token, max_len, special=special)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #decoding-more-imports
 import math
@@ -204,9 +217,25 @@ def answer_limit(
     model: object,  # that may have a method `max_answer`
     src: Tensor,  # B S, source ids, or a prompt
 ) -> int | None:  # tokens; None: any number
-    "How many new tokens a model has positions for."
+    "How many new tokens a model has positions for. Raises `ValueError` if it has none left."
     ask = getattr(model, 'max_answer', None)
-    return None if ask is None else ask(src)
+    most = None if ask is None else ask(src)
+    if most is not None and most < 1:
+        n_tokens = src.shape[1]
+        raise argument_error(
+            'prompt',
+            f'{n_tokens:,} tokens',
+            f'at most {n_tokens + most - 1:,}, as many as the model has positions',
+        )
+    return most
+
+
+def source_limit(
+    model: object,  # that may have a method `max_source`
+) -> int | None:  # tokens with EOS; None: any number
+    "How many tokens of a source a model has positions for."
+    ask = getattr(model, 'max_source', None)
+    return None if ask is None else ask()
 
 
 def gather_beams(
@@ -260,25 +289,37 @@ def max_lengths(
     src: Tensor,  # B S, source ids; or B *, sources of another kind
     max_len: int | None,  # the same for all; None: each row's own length + 50
     special: SpecialTokens,  # PAD is not counted
-    model: object = None,  # which may have too few positions for its own length + 50
+    model: object = None,  # the default is cut to the positions that it has
 ) -> Tensor:  # B, tokens with EOS
-    "How long answers may be. Raises `ValueError` for an empty source. Source: section 6.1."
+    """How long answers may be. Raises `ValueError` for an empty source, and for a `max_len`
+    that the model has no positions for. Source: section 6.1."""
+    if src.ndim < 2 or 0 in src.shape:
+        raise argument_error('src', tuple(src.shape), 'B S, both at least 1')
+
+    most = answer_limit(model, src)
     if max_len is not None:
         check_sizes(max_len=max_len)
         check_memory(8 * len(src) * max_len, 'the ids', src.device, max_len=max_len)
+        if most is not None and max_len > most:
+            raise argument_error(
+                'max_len', max_len, f'at most {most:,}, as many as the model has positions'
+            )
 
     # pictures, of which none is padding
-    if max_len is not None and src.ndim > 2 and len(src):
+    if src.ndim > 2:
+        if max_len is None:
+            raise argument_error(
+                'max_len',
+                max_len,
+                'a number of tokens: for sources that aren\'t rows of ids, such as pictures, '
+                'there is no default',
+            )
         return torch.full((len(src),), max_len, device=src.device)
 
-    if src.ndim != 2 or 0 in src.shape:
-        raise argument_error('src', tuple(src.shape), 'B S, both at least 1')
-
-    # there may be no padding, or the id of padding may also end texts
-    if special.pad_id is None or special.pad_id in special.ends:
+    if special.padding_only is None:
         is_token = torch.ones_like(src)
     else:
-        is_token = src != special.pad_id
+        is_token = src != special.padding_only
     lengths = is_token.sum(1)
     if not lengths.all():
         raise argument_error('src', 'a row of padding', 'at least one token in each row')
@@ -287,8 +328,7 @@ def max_lengths(
         return torch.full_like(lengths, max_len)
 
     limits = lengths + 50
-    most = answer_limit(model, src)
-    return limits if most is None else limits.clamp(max=max(most, 1))
+    return limits if most is None else limits.clamp(max=most)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #check-eval-mode
 def check_eval_mode(
@@ -343,8 +383,8 @@ def check_prompt(
 ):
     "Raise `ValueError` for prompts with padding, which would be read as text."
     expected = 'prompts of one length: no row is filled up'
-    if special.pad_id is not None and special.pad_id not in special.ends:
-        if (prompt == special.pad_id).any():
+    if special.padding_only is not None:
+        if (prompt == special.padding_only).any():
             raise argument_error('prompt', 'padding', expected)
         return
 
@@ -382,10 +422,8 @@ def next_log_probs(
             )
         log_probs = log_probs.nan_to_num(0.0, neginf=-math.inf)
 
-    # one id can have two purposes: what ends a text may be generated
-    for banned in (special.pad_id, special.bos_id):
-        if banned is not None and banned not in special.ends:
-            log_probs[..., banned] = -math.inf
+    for banned in special.never_generated:
+        log_probs[..., banned] = -math.inf
     return log_probs
 
 # %% ../nbs/26_decoding_in_depth.ipynb #generate-ids
@@ -421,7 +459,8 @@ def generate_ids(
     batch_size: int = 500,  # maximum number of sources decoded together
     decode: Callable[..., Hypotheses] = greedy_decode,  # or another, by `partial`
 ) -> list[list[int]]:  # one per source, without special tokens
-    "What the model generates for each source. Raises `ValueError` for bad sources."
+    """What the model generates for each source. Raises `ValueError` for bad sources, before
+    any of them is decoded."""
     check_eval_mode(model)
     special = SpecialTokens.of(model)
     if not len(sources):
@@ -430,9 +469,17 @@ def generate_ids(
     # check all of them before any work is done
     pairs = [(source, []) for source in sources]
     check_pairs(pairs, special)
+    lengths = [len(source) for source in sources]
+    most = source_limit(model)
+    for i, length in enumerate(lengths):
+        if most is not None and length + 1 > most:
+            raise argument_error(
+                f'source {i}',
+                f'{length + 1:,} tokens with EOS',
+                f'at most {most:,}, as many as the model has positions',
+            )
 
     device = next(model.parameters()).device
-    lengths = [len(source) for source in sources]
     answers = {}
     for group in group_by_length(lengths, max_len=max_len, batch_size=batch_size):
         batch = Batch.from_pairs([pairs[i] for i in group], special)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -18,9 +20,10 @@ from annotated_transformer.config import (
     SpecialTokens,
     argument_error,
     check_choice,
+    check_seed,
     check_sizes,
 )
-from .decoding import check_eval_mode, next_log_probs
+from .decoding import answer_limit, check_eval_mode, decode_steps
 from .interop.hf_tokenizer import HuggingFaceTokenizer
 from .interop.hub import read_options
 from .interop.huggingface import from_huggingface
@@ -36,11 +39,11 @@ from .translation import PRETRAINED, pretrained_names
 from .utils.atomic_folders import MANIFEST
 
 # %% auto #0
-__all__ = ['TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop', 'prompt_ids', 'longest_answer',
-           'stream_text', 'generate', 'load_tokenizer', 'load_language_model']
+__all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'n_common', 'stream_pieces',
+           'cut_at_stop', 'prompt_ids', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate', 'as_path',
+           'load_tokenizer', 'load_language_model']
 
 # %% ../nbs/63_generation.ipynb #stream-ids
-@torch.no_grad()
 def stream_ids(
     model: DecoderOnly,  # in evaluation mode
     prompt: list[int],  # ids, at least one
@@ -50,53 +53,78 @@ def stream_ids(
     ends: set[int],  # ids that end the text
 ) -> Iterator[int]:
     "Write one token after another, and yield each as soon as it's chosen."
-    special = SpecialTokens.of(model)
-    device = next(model.parameters()).device
-    logits, cache = model.prefill(torch.tensor([prompt], device=device), max_new_tokens)
-
-    for position in range(max_new_tokens):
-        token = choose(next_log_probs(logits, special, position=position))  # 1
+    special = replace(SpecialTokens.of(model), eos_id=tuple(ends))
+    src = torch.tensor([prompt], device=next(model.parameters()).device)  # 1 S
+    for token, _, _ in decode_steps(model, src, choose, max_new_tokens, special=special):
         if token.item() in ends:
             return
         yield int(token)
-        if position + 1 < max_new_tokens:
-            logits = model.decode_step(token[:, None], cache)[:, 0]
 
 # %% ../nbs/63_generation.ipynb #stream-text
+N_UNSETTLED = 3  # tokens that may still change what is in front of them
+
+
+def n_common(one: str, other: str) -> int:
+    "How many characters two texts have in common at their beginning."
+    shorter = min(len(one), len(other))
+    if one[:shorter] == other[:shorter]:
+        return shorter
+    return next(n for n in range(shorter) if one[n] != other[n])
+
+
 def stream_pieces(
     tokenizer: Tokenizer,  # of the ids
     prompt: list[int],  # ids in front of them
     ids: Iterator[int],  # new ids, one by one
-) -> Iterator[str]:  # pieces of text, never a part of a character
-    "Turn ids into text as they come."
+) -> Iterator[str]:  # pieces of text
+    """Turn ids into text as they come. A character is handed over once `N_UNSETTLED` more
+    tokens have left it, and all in front of it, as they were. Joined, the pieces are the
+    whole text without the beginning that it shares with the prompt's. If a tokenizer
+    changes a character even later, what was handed over stays, and the next piece begins
+    after as many characters."""
+    prompt_text = tokenizer.decode(prompt)
     written = list(prompt)
-    shown = len(tokenizer.decode(written))
+    recent = deque([prompt_text], maxlen=N_UNSETTLED + 1)  # the last texts
+    n_shown = 0  # characters up to the end of the last piece, with those of the prompt
+
     for id in ids:
         written.append(id)
         text = tokenizer.decode(written)
-        if len(text) > shown and not text.endswith('\ufffd'):
-            yield text[shown:]
-            shown = len(text)
+        recent.append(text)
 
-    # what was left unfinished
-    text = tokenizer.decode(written)
-    if len(text) > shown:
-        yield text[shown:]
+        settled = text[: min(n_common(text, earlier) for earlier in recent)]
+        start = max(n_shown, n_common(prompt_text, settled))
+        if start < len(settled):
+            yield settled[start:]
+            n_shown = len(settled)
+
+    # nothing comes that could change the rest
+    text = recent[-1]
+    start = max(n_shown, n_common(prompt_text, text))
+    if start < len(text):
+        yield text[start:]
 
 # %% ../nbs/63_generation.ipynb #cut-at-stop
 def cut_at_stop(
     pieces: Iterator[str],  # of a text
     stop: Sequence[str],  # the text ends before the first of these
 ) -> Iterator[str]:  # pieces without a stop string
-    "End a text where a stop string begins."
+    """End a text where the stop string begins that is complete first; if two are complete
+    at the same character, the longer one. Where the pieces were cut makes no difference."""
     waiting = ''
     for piece in pieces:
         waiting += piece
 
-        found = [waiting.index(word) for word in stop if word in waiting]
+        # where stop strings end, and where they begin
+        found = []
+        for word in stop:
+            if word in waiting:
+                begin = waiting.index(word)
+                found.append((begin + len(word), begin))
         if found:
-            if min(found) > 0:
-                yield waiting[: min(found)]
+            _, begin = min(found)
+            if begin > 0:
+                yield waiting[:begin]
             return
 
         # hold back what may become a stop string
@@ -141,18 +169,44 @@ def prompt_ids(
     return ids
 
 
-def longest_answer(
+DEFAULT_NEW_TOKENS = 200
+
+
+def limit_new_tokens(
     model: DecoderOnly,  # that will write
     prompt: list[int],  # ids
     max_new_tokens: int | None,  # None: 200, or as many as there are positions for
 ) -> int:  # tokens
-    "How many tokens may be written. Raises `ValueError` for more than the model can."
-    if max_new_tokens is not None:
-        check_sizes(max_new_tokens=max_new_tokens)
-        return max_new_tokens
+    """How many tokens may be written. Raises `ValueError` for a prompt, or for a number of
+    new tokens, that the model has no positions for."""
+    room = answer_limit(model, torch.tensor([prompt]))  # None: any number
+    if max_new_tokens is None:
+        return DEFAULT_NEW_TOKENS if room is None else min(DEFAULT_NEW_TOKENS, room)
 
-    room = model.max_answer(torch.tensor([prompt]))
-    return 200 if room is None else max(1, min(200, room))
+    check_sizes(max_new_tokens=max_new_tokens)
+    if room is not None and max_new_tokens > room:
+        raise argument_error(
+            'max_new_tokens',
+            max_new_tokens,
+            f'at most {room:,}, as many as there are positions after the prompt',
+        )
+    return max_new_tokens
+
+
+def stop_strings(
+    stop: str | Sequence[str] | None,  # one or several; None: none
+) -> list[str]:
+    "Stop strings as a list. Raises `ValueError` for an empty text or another type."
+    if stop is None:
+        return []
+
+    words = [stop] if isinstance(stop, str) else stop
+    if not isinstance(words, (list, tuple, set, frozenset)):
+        raise argument_error('stop', stop, 'a text or a list of texts')
+    for word in words:
+        if not isinstance(word, str) or not word:
+            raise argument_error('stop', stop, 'texts of at least one character')
+    return list(words)
 
 # %% ../nbs/63_generation.ipynb #generate-function
 def stream_text(
@@ -166,31 +220,35 @@ def stream_text(
     top_p: float | None = None,  # fraction of the probability to choose from; None: all
     min_p: float | None = None,  # least share of the best token's probability; None: any
     seed: int | None = None,  # of the choices; None: torch's own random numbers
-    stop: str | Sequence[str] = (),  # texts that end the answer, and aren't part of it
+    stop: str | Sequence[str] | None = None,  # texts that end the answer, and aren't in it
 ) -> Iterator[str]:
-    "Write a continuation of the prompt, piece by piece. Raises `ValueError`."
+    """Write a continuation of the prompt, piece by piece. Raises `ValueError` for bad
+    options before anything is written."""
     if not isinstance(model, DecoderOnly):
         raise argument_error(
             'model', type(model).__name__, 'a language model, such as GPT or Llama'
         )
+    if not isinstance(tokenizer, Tokenizer):
+        raise argument_error(
+            'tokenizer', type(tokenizer).__name__, 'a tokenizer of this library'
+        )
     check_eval_mode(model)
-    stop = [stop] if isinstance(stop, str) else list(stop)
-    if '' in stop:
-        raise argument_error('stop', '', 'texts of at least one character')
+    stops = stop_strings(stop)
 
     ids = prompt_ids(tokenizer, prompt)
-    limit = longest_answer(model, ids, max_new_tokens)
+    limit = limit_new_tokens(model, ids, max_new_tokens)
     ends = {*SpecialTokens.of(model).ends, *tokenizer.special.ends}
 
     generator = None
     if seed is not None:
+        check_seed(seed)
         generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     choose = sampler(
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
     )
 
     new_ids = stream_ids(model, ids, limit, choose=choose, ends=ends)
-    return cut_at_stop(stream_pieces(tokenizer, ids, new_ids), stop)
+    return cut_at_stop(stream_pieces(tokenizer, ids, new_ids), stops)
 
 
 def generate(
@@ -203,21 +261,32 @@ def generate(
     return ''.join(stream_text(model, tokenizer, prompt, **options))
 
 # %% ../nbs/63_generation.ipynb #load-language-model
+def as_path(
+    name: str,  # argument
+    given: str | os.PathLike[str],  # what came
+) -> Path:
+    "A path. Raises `ValueError` for anything else."
+    if not isinstance(given, (str, os.PathLike)):
+        raise argument_error(name, given, 'a path or a name')
+    return Path(given)
+
+
 TOKENIZERS = {kind.__name__: kind for kind in (CharTokenizer, WordTokenizer)}
 LANGUAGE_MODELS = {kind.__name__: kind for kind in (GPT, Llama)}
 
 
 def load_tokenizer(
-    folder: Path,  # of a model of ours
+    folder: str | os.PathLike[str],  # of a model of ours
 ) -> Tokenizer:
     "Load the tokenizer that was saved beside a model. Raises `ValueError` if there's none."
+    folder = as_path('folder', folder)
     if (folder / 'tokenizer_config.json').is_file():
         return HuggingFaceTokenizer.load(folder)
     if (folder / 'tokenizer.json').is_file():
         return BPETokenizer.load(folder)
     if not (folder / 'vocab.json').is_file():
         raise argument_error(
-            'model', str(folder), 'a tokenizer beside it: tokenizer.json or vocab.json'
+            'folder', str(folder), 'one with a tokenizer: tokenizer.json or vocab.json'
         )
     kind = json.loads((folder / 'vocab.json').read_text(encoding='utf-8')).get('tokenizer')
     check_choice('tokenizer', kind, TOKENIZERS)
@@ -233,7 +302,7 @@ def load_language_model(
     """Load a decoder-only model with its tokenizer. Raises `FileNotFoundError` or
     `ValueError` that names what is missing or wrong."""
     place = pick_device(device)
-    folder = Path(source)
+    folder = as_path('source', source)
     if not folder.exists() and str(source) in pretrained_names():
         folder = PRETRAINED / str(source)  # a model that comes with the package
 

@@ -16,7 +16,7 @@ from annotated_transformer.decoding import (
     GenerativeModel,
     Hypotheses,
     argmax_token,
-    generate,
+    decode_tokens,
 )
 
 # %% auto #0
@@ -101,7 +101,7 @@ def sample(
     **options,  # of `sampler`
 ) -> Hypotheses:  # its scores are the model's own, before temperature and filters
     "Draw one token after another from the model's distribution."
-    return generate(model, src, sampler(**options), max_len=max_len, special=special)
+    return decode_tokens(model, src, sampler(**options), max_len, special=special)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #sampling-more-imports
 from .config import argument_error, check_sizes

@@ -435,3 +435,7 @@ class Transformer(EncoderDecoder):
         mask = None if pad_id is None else padding_mask(src, pad_id)
         memory = self.encoder(self.src_embed(src), mask=mask)
         return memory, mask
+
+    def max_source(self) -> int | None:  # tokens with EOS; None: any number
+        "How many tokens of a source there are positions for."
+        return self.src_embed.positions.limit

@@ -18,7 +18,7 @@ import torch
 from .checkpoint import load_model
 from .config import argument_error, check_choice
 from .datasets.parallel_text import clean_text
-from .decoding import generate_ids
+from .decoding import generate_ids, source_limit
 from .inspection.attention_maps import AttentionMaps, trace_attention
 from .search import beam_search, check_beam
 from .tokenizers.base import Tokenizer, checked_texts
@@ -111,7 +111,7 @@ class Translator:
             raise argument_error(
                 f'sentence {index}',
                 f'{length:,} tokens',
-                f'at most max_len = {self.model.config.max_len:,}, as the model has',
+                f'at most {self.longest_source:,}, as the model takes',
             )
 
         # empty sentences are not decoded
@@ -159,13 +159,20 @@ class Translator:
             texts.append([self.tokenizer.decode(ids) for ids in alternatives])
         return texts
 
+    @property
+    def longest_source(self) -> int:  # tokens without EOS
+        "`max_len` of the model, less one for EOS where there are no more positions."
+        max_len = self.model.config.max_len
+        most = source_limit(self.model)
+        return max_len if most is None else min(max_len, most - 1)
+
     def find_too_long(
         self,
         sources: list,  # of lists of ids
     ) -> dict:  # index -> tokens
-        "The sources of more tokens than the model has positions ready for."
-        max_len = self.model.config.max_len
-        return {i: len(ids) for i, ids in enumerate(sources) if len(ids) > max_len}
+        "The sources that are longer than the model takes."
+        most = self.longest_source
+        return {i: len(ids) for i, ids in enumerate(sources) if len(ids) > most}
 
     def trace(
         self,
@@ -200,8 +207,8 @@ def read_line(
 
     too_long = translator.find_too_long(sources)
     if too_long:
-        max_len = translator.model.config.max_len
-        return '', f'{too_long[0]:,} tokens, and the model takes {max_len:,} at most'
+        most = translator.longest_source
+        return '', f'{too_long[0]:,} tokens, and the model takes {most:,} at most'
 
     return text, ''
 

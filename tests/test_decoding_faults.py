@@ -305,8 +305,48 @@ def test_the_default_limit_of_a_prompt_is_cut_to_the_positions(decode, wrapper):
     model = wrapper(tiny_gpt(max_len=32, eos_id=None, bos_id=None, pad_id=None))
     prompt = torch.full((1, 30), 3)
     assert decode(model, prompt).lengths == 3  # the third needs no position
-    with pytest.raises(ValueError, match="at most max_len = 32 learned positions"):
+    with pytest.raises(ValueError, match="max_len: got 4, expected at most 3"):
         decode(model, prompt, 4)
+    assert decode(model, torch.full((1, 32), 3)).lengths == 1
+    with pytest.raises(ValueError, match="prompt: got '33 tokens', expected at most 32"):
+        decode(model, torch.full((1, 33), 3))
+
+
+def learned_positions(**changes) -> Transformer:
+    "It writes up to its limit: 64 positions, and EOS is never the most probable."
+    model = tiny(positions="learned", max_len=64, **changes)
+    with torch.no_grad():
+        model.output.bias[2] = -1e4  # EOS
+    return model
+
+
+@each_decoder
+def test_the_default_limit_of_a_source_is_cut_to_the_positions(decode):
+    model = learned_positions()
+    # three tokens with EOS, and 50 more; 15 and 50 would be 65
+    answers = generate_ids(model, [[3, 4]] * 99 + [[5] * 14], decode=decode)
+    assert [len(ids) for ids in answers] == [53] * 99 + [64]
+    with pytest.raises(ValueError, match="max_len: got 65, expected at most 64"):
+        generate_ids(model, [[3, 4]], 65, decode=decode)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        lambda model: model,
+        lambda model: prepare_for_decoding(model, {}),
+        torch.compile,
+    ],
+)
+def test_a_source_without_positions_is_named_before_any_is_decoded(wrapper):
+    def decode(*inputs):
+        pytest.fail("decoded before all sources were checked")
+
+    model = wrapper(learned_positions())
+    with pytest.raises(
+        ValueError, match="source 99: got '65 tokens with EOS', expected at most 64"
+    ):
+        generate_ids(model, [[3, 4]] * 99 + [[5] * 64], decode=decode)
 
 
 @each_decoder

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..config import argument_error
-from ..decoding import answer_limit
+from ..decoding import answer_limit, source_limit
 from ..embeddings import LMHead, TokenEmbedding
 from ..multi_head_attention import QKVProjection
 
@@ -332,6 +332,9 @@ class PreparedCopy(ReadOnly, nn.Module):
     def max_answer(self, src):  # tokens
         return answer_limit(self.model, src)
 
+    def max_source(self):  # tokens
+        return source_limit(self.model)
+
 
 def prepare_for_decoding(
     model: nn.Module,  # on a CPU; stays as it is
@@ -392,6 +395,9 @@ class Compiled:
 
     def max_answer(self, src):  # tokens
         return answer_limit(self.model, src)
+
+    def max_source(self):  # tokens
+        return source_limit(self.model)
 
     def prefill(self, *inputs, **options):  # B S -> logits B V, cache
         return self.model.prefill(*inputs, static=True, **options)
