@@ -27,7 +27,7 @@ def metrics(name: str) -> dict:
 
 
 def test_they_are_there():
-    assert {"cat", "copier", "numbers-en-de"} <= set(NAMES)
+    assert {"cat", "copier", "numbers-en-de", "numbers-en-zh"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", SCORED)
