@@ -22,7 +22,7 @@ def import_extra(
         return import_module(name)
     except ImportError as error:
         raise ImportError(
-            f'{what} {name.partition(".")[0]}, which is missing: '
-            f'pip install "annotated_transformer[{extra}]", '
-            f'or in a clone of the book, pip install -e ".[{extra}]"'
+            f'{what} {name.partition(".")[0]}, which is missing: in a clone '
+            f'of the book, pip install -e ".[{extra}]"; '
+            f'elsewhere, pip install "annotated_transformer[{extra}]"'
         ) from error
