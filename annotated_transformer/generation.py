@@ -35,7 +35,11 @@ from .tokenizers.bpe import BPETokenizer
 from .tokenizers.characters import CharTokenizer
 from .tokenizers.words import WordTokenizer
 from .training import pick_device
-from .translation import PRETRAINED, pretrained_names
+from annotated_transformer.translation import (
+    PRETRAINED,
+    check_holds_model,
+    pretrained_names,
+)
 from .utils.atomic_folders import MANIFEST
 
 # %% auto #0
@@ -305,6 +309,9 @@ def load_language_model(
     folder = as_path('source', source)
     if not folder.exists() and str(source) in pretrained_names():
         folder = PRETRAINED / str(source)  # a model that comes with the package
+    # the error for an adapter says more
+    if folder.exists() and not (folder / 'adapter_config.json').is_file():
+        check_holds_model(folder)
 
     if (folder / MANIFEST).is_file():  # written by `save_model`
         kind = str(read_options(folder).get('model'))

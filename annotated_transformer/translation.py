@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from .checkpoint import load_model
+from .checkpoint import CONFIG, load_model
 from .config import argument_error, check_choice
 from .datasets.parallel_text import clean_text
 from .decoding import generate_ids, source_limit
@@ -29,8 +29,8 @@ from .transformer import Transformer
 from .utils.atomic_folders import wait_for_folder
 
 # %% auto #0
-__all__ = ['PRETRAINED', 'pretrained_names', 'find_model', 'Translator', 'read_line', 'translate_lines', 'translate',
-           'load_pretrained']
+__all__ = ['PRETRAINED', 'pretrained_names', 'check_holds_model', 'find_model', 'Translator', 'read_line', 'translate_lines',
+           'translate', 'load_pretrained']
 
 # %% ../nbs/46_translation.ipynb #find-model
 PRETRAINED = Path(str(files('annotated_transformer'))) / 'pretrained'
@@ -41,12 +41,27 @@ def pretrained_names() -> list[str]:
     return sorted(path.parent.name for path in PRETRAINED.glob('*/config.json'))
 
 
+def check_holds_model(
+    folder: Path,  # that is there
+):
+    "Raise `FileNotFoundError` for a file, or for a folder without a model."
+    if (folder / CONFIG).is_file():
+        return
+    folder = wait_for_folder(folder)  # it may be replaced just now
+    if not folder.is_dir():
+        raise FileNotFoundError(f'{folder} is a file; expected the folder of a model')
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(f'{folder} holds no model: {CONFIG} is missing')
+
+
 def find_model(
     model: str | os.PathLike[str],  # a folder, or the name of a model of the package
 ) -> Path:  # its folder
-    "Where a model is. A folder with the name comes first. Raises `FileNotFoundError`."
+    "Where a model is. A folder that holds one comes first. Raises `FileNotFoundError`."
     try:
-        return wait_for_folder(model)
+        folder = wait_for_folder(model)
+        check_holds_model(folder)
+        return folder
     except FileNotFoundError as error:
         names = pretrained_names()
         if str(model) in names:

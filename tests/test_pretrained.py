@@ -6,8 +6,10 @@ import sys
 import pytest
 import torch
 from project import ROOT
+from typer.testing import CliRunner
 
 from annotated_transformer import load_pretrained
+from annotated_transformer.cli import app
 from annotated_transformer.translation import PRETRAINED, pretrained_names
 from annotated_transformer.utils.atomic_folders import check_files
 
@@ -27,7 +29,7 @@ def metrics(name: str) -> dict:
 
 
 def test_they_are_there():
-    assert {"cat", "copier", "numbers-en-de"} <= set(NAMES)
+    assert {"cat", "copier", "numbers-en-de", "numbers-en-zh"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", SCORED)
@@ -71,6 +73,45 @@ def test_they_compute_in_single_precision(name):
 def test_they_are_a_few_megabytes():
     sizes = [path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()]
     assert sum(sizes) < 4_000_000
+
+
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        ("numbers-en-de", "zwölftausenddreihundertfünfundvierzig"),
+        ("numbers-en-zh", "一万两千三百四十五"),
+    ],
+)
+def test_the_command_translates_numbers(name, answer):
+    "A line that it can't read costs no other line its answer."
+    number = "twelve thousand three hundred and forty-five"
+    lines = [number, "", "one " * 2500, number]
+    done = CliRunner().invoke(
+        app, ["translate", "--model", name, "--device", "cpu"], input="\n".join(lines)
+    )
+    assert done.stdout.splitlines() == [answer, "", "", answer]
+    assert done.stderr == "line 3: 2,500 tokens, and the model takes 1,024 at most\n"
+    assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("translate",), ("decode", "7 3"), ("generate", "The")]
+)
+def test_a_command_says_what_is_no_model(command, tmp_path):
+    (tmp_path / "notes.txt").write_text("twelve\n")
+    names = ", ".join(NAMES)
+    wrong = {
+        tmp_path: f"{tmp_path} holds no model: config.json is missing",
+        tmp_path / "notes.txt": "notes.txt is a file; expected the folder of a model",
+        "./nowhere": "there is no such folder",
+    }
+    for model, why in wrong.items():
+        done = CliRunner().invoke(app, [*command, "--model", str(model)], input="twelve\n")
+        said = done.output.replace("\n", " ")
+        assert done.exit_code == 2 and "Traceback" not in said
+        assert why in said
+        if command[0] != "generate":
+            assert f"the models that come with the package are {names}" in said
 
 
 @pytest.mark.slow

@@ -319,7 +319,10 @@ def missing_words(
             'vector of a patch'
         )
     signature = ', '.join(names)
-    return f'{error}; pass it to check_transformer (the model takes: {signature})'
+    return (
+        f'{error}; pass it to check_transformer (the model takes: {signature}), for example '
+        "check_transformer(model, architecture='encoder-decoder', vocab_size=1000, pad_id=0)"
+    )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #by-steps
 def stepwise_logits(

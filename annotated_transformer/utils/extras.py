@@ -23,5 +23,6 @@ def import_extra(
     except ImportError as error:
         raise ImportError(
             f'{what} {name.partition(".")[0]}, which is missing: in a clone '
-            f'of the book, pip install -e ".[{extra}]"'
+            f'of the book, pip install -e ".[{extra}]"; '
+            f'elsewhere, pip install "annotated_transformer[{extra}]"'
         ) from error

@@ -3,6 +3,7 @@
     python benchmarks/support/pretrain.py cat
     python benchmarks/support/pretrain.py copier
     python benchmarks/support/pretrain.py numbers-en-de
+    python benchmarks/support/pretrain.py numbers-en-zh
 
 Writes annotated_transformer/pretrained/NAME. `load_pretrained` finds every folder there, and tests/test_pretrained.py tests it,
 so another model needs no more than this command. `numbers-SOURCE-TARGET` works for all pairs of languages that `number_pairs`
