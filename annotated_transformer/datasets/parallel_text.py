@@ -49,21 +49,21 @@ def clean_text(
 def has_text(
     text: str,  # cleaned
 ) -> bool:
-    "Whether there is anything to see: a text of characters without width has nothing."
+    "Whether a text has anything visible, and not only spaces or zero-width characters."
     return any(unicodedata.category(character) not in INVISIBLE for character in text)
 
 
 def fold_text(
     text: str,  # any
 ) -> str:  # the same for texts that differ in case or spaces only
-    "Put a text into one case and single spaces, to compare it with others."
+    "Ignore case and extra spaces, to compare texts."
     return clean_text(text.casefold())
 
 
 def text_digest(
     *parts,  # texts, or numbers
 ) -> bytes:  # 16, the same for the same texts on every machine
-    "Hash texts. Two texts practically never have the same hash."
+    "A hash of texts. Different texts practically never share one."
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
@@ -132,7 +132,7 @@ class ParallelText:
         self,
         change: Callable,  # pair -> pair
     ) -> ParallelText:  # of the same languages
-        "Change every pair, and leave it in its part."
+        "Apply a function to every pair of all three parts."
 
         def changed(part):
             if isinstance(part, list):
@@ -156,7 +156,7 @@ class ParallelText:
         return replace(self.map(exchanged), source=self.target, target=self.source)
 
     def lowercased(self) -> ParallelText:
-        "Put all text into lower case, as older work does."
+        "Put everything into lower case, as older work does."
 
         def lower(pair):
             return tuple(text.lower() for text in pair)
@@ -174,7 +174,7 @@ class ParallelText:
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-text-files
 OPENERS = {'.gz': gzip.open, '.gzip': gzip.open, '.bz2': bz2.open, '.xz': lzma.open}
-BEGINNINGS = {  # of files that are no text in UTF-8 -> what they are
+BEGINNINGS = {  # of files that aren't UTF-8 text -> what they are
     b'\x1f\x8b': 'compressed with gzip: let its name end in .gz',
     b'BZh91AY&SY': 'compressed with bzip2: let its name end in .bz2',
     b'\xfd7zXZ\x00': 'compressed with xz: let its name end in .xz',
@@ -191,7 +191,7 @@ BEGINNINGS = {  # of files that are no text in UTF-8 -> what they are
 def plain_name(
     path: Path,  # of a text
 ) -> str:  # its name without the ending of a compressed file
-    "What a file is called when it is unpacked."
+    "The name that a compressed file has when unpacked."
     return path.stem if path.suffix.lower() in OPENERS else path.name
 
 
@@ -199,7 +199,7 @@ def check_beginning(
     path: Path,  # of a text
     line: bytes,  # its first line
 ):
-    "Refuse what is no text in UTF-8, and say what it is."
+    "Raise `ValueError` if a file isn't UTF-8 text, and say what it is."
     for beginning, what in BEGINNINGS.items():
         if line.startswith(beginning):
             raise ValueError(f'{path} is {what}')
@@ -210,7 +210,7 @@ def check_beginning(
 def text_lines(
     path,  # of a text in UTF-8; compressed if it ends in one of `OPENERS`
 ) -> Iterator[str]:
-    "Read lines one by one, without their ends. Raises `ValueError` if it isn't text."
+    "Read a file line by line, without line endings. Raises `ValueError` if it isn't text."
     path = Path(path)
     if not path.is_file():
         raise argument_error('path', str(path), 'a file that exists')
@@ -265,7 +265,7 @@ def read_tsv(
     source_column: int = 0,  # of the source text, counted from 0
     target_column: int = 1,  # of the target text
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs from one file, without Tatoeba's ids. Raises `ValueError` for malformed lines."
+    "Read pairs from one file, leaving out Tatoeba's ids. Raises `ValueError` for malformed lines."
     columns = (source_column, target_column)
     whole = all(type(column) is int and column >= 0 for column in columns)
     if not whole or source_column == target_column:
@@ -301,8 +301,8 @@ def csv_hint(
     path: Path,  # of a file that should have tabs
     number: int,  # of the line, from 1
     line: str,  # that has too few of them
-) -> str:  # what to do if it is CSV; empty if it does not look so
-    "How to turn a file with commas or semicolons between its columns into one with tabs."
+) -> str:  # what to do if it looks like CSV; empty if it doesn't
+    "How to convert a file to tabs, if its columns have commas or semicolons between them."
     is_csv = plain_name(path).lower().endswith('.csv')
     if number > 1 and not is_csv:  # a sentence with a comma in it
         return ''
@@ -329,7 +329,7 @@ HEADER_WORDS = set(
 def is_header(
     pair: tuple,  # the first one of a file
 ) -> bool:
-    "Whether two texts look like the names of columns."
+    "Whether a pair looks like two column names."
     first, second = (re.split('[-_]', text.strip().casefold())[0] for text in pair)
     return first != second and {first, second} <= HEADER_WORDS
 
@@ -338,12 +338,12 @@ def read_pairs(
     paths: list,  # of one file with tabs, or of two with a text per line
     **columns,  # of `read_tsv`
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs one at a time, in the order of their lines. Warns of a header."
+    "Read pairs line by line. Warns if the first one looks like a header."
     pairs = read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, **columns)
     for number, pair in enumerate(pairs, 1):
         if number == 1 and is_header(pair):
             warnings.warn(
-                f'{paths[0]}, line 1: {pair} looks like a header, and is learnt as a pair; '
+                f'{paths[0]}, line 1: {pair} looks like a header, and is kept as a pair; '
                 'if it is one, delete the line'
             )
         yield pair
