@@ -105,6 +105,12 @@ def export() -> list[Path]:
             target.write_text(script, encoding="utf-8")
         written.append(target)
 
+    # which models there are
+    names = [path.stem for path in written]
+    index = TARGET / "names.js"
+    index.write_text(f"AnnotatedTransformer.names = {json.dumps(names)};\n", encoding="utf-8")
+    written.append(index)
+
     # a model that is no longer there
     for stale in set(TARGET.glob("*.js")) - set(written):
         stale.unlink()

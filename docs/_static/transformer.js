@@ -8,14 +8,15 @@
      const encoded = model.encode(src);                            // { memory S D, mask, attention }
      const decoded = model.decode([model.bos_id], encoded);        // { hidden T D, logits T V, attention }
      const p = model.next_probabilities(decoded);                  // V, of the token after the last one; PAD and BOS are 0
-     const { ids, text, steps } = model.greedy_decode(src);        // a step: { id, probabilities, attention }
+     const { ids, text, steps } = model.greedy_decode(src);        // a step for each id: { best, probabilities, attention }
      const { answers, steps } = model.beam_search(src, { beam_size: 4 });
      model.tokenizer.encode(text), .decode(ids), .words(ids)       // `words` are labels, one for each id
 
    `attention` is { "encoder self": [layer][head], "decoder self": ..., "decoder cross": ... }, each a Matrix Q K; `encode` returns
    the first, `decode` the other two. A Matrix has { rows, cols, data, row(i) }, its data in a Float32Array.
 
-   Each of these methods takes `without` as its last argument, and it says what to take away, all of it optional:
+   Each of these methods takes `without` as its last argument, as in model.greedy_decode(src, {}, { positions: true }). It says what
+   to take away, all of it optional:
      { causal_mask, padding_mask, positions, cross_attention, residuals, scale, layer_norm: true,
        head: { part: "decoder cross", layer: 0, head: 2 } }
 
@@ -259,18 +260,18 @@ const AnnotatedTransformer = (() => {
     // tokens with EOS, section 6.1
     max_length(src) { return src.filter(id => id !== this.pad_id).length + 50; }
 
-    // always the most probable next token; `begin` has ids that are written already
-    greedy_decode(src, without = {}, begin = []) {
+    // always the most probable next token, until EOS; the answer may be made to begin with some ids
+    greedy_decode(src, { begin = [], max_length = this.max_length(src) } = {}, without = {}) {
       const encoded = this.encode(src, without);
-      const ids = [...begin];
+      const ids = [];
       const steps = [];
 
-      while (ids.length < this.max_length(src) && ids[ids.length - 1] !== this.eos_id) {
+      while (ids.length < max_length && ids[ids.length - 1] !== this.eos_id) {
         const decoded = this.decode([this.bos_id, ...ids], encoded, without);
         const probabilities = this.next_probabilities(decoded);
-        const id = probabilities.indexOf(probabilities.reduce((a, b) => Math.max(a, b)));
-        ids.push(id);
-        steps.push({ id, probabilities, attention: { ...encoded.attention, ...decoded.attention } });
+        const best = probabilities.indexOf(probabilities.reduce((a, b) => Math.max(a, b)));
+        ids.push(begin[ids.length] ?? best);
+        steps.push({ best, probabilities, attention: { ...encoded.attention, ...decoded.attention } });
       }
       return { ids, text: this.tokenizer.decode(ids), steps };
     }
