@@ -2,7 +2,6 @@
 (() => {
   "use strict";
 
-  const MOST_TOKENS = 24;    // of an answer: without positions, some never end
   const LONGEST_SOURCE = 24; // tokens of a sentence that the drawing has room for
   const N_PADS = 8;          // put behind the sentence to show what the padding mask is for
   const N_BARS = 6;
@@ -36,9 +35,9 @@
   };
 
   const PARTS = {
-    "decoder cross": { label: "Cross-attention", says: "Each word of the answer looks at the words of the sentence." },
+    "decoder cross": { label: "Cross-attention", says: "Each word of the answer looks at the words of the sentence. EOS is its end." },
     "encoder self": { label: "Encoder", says: "Each word of the sentence looks at all its words, itself included." },
-    "decoder self": { label: "Decoder", says: "Each word of the answer looks at what has been written before it." },
+    "decoder self": { label: "Decoder", says: "Each word of the answer looks at what has been written before it. BOS is the beginning." },
   };
 
   // what can be taken away, in the order of the chapters, and what to look for
@@ -112,12 +111,21 @@
   const word = id => words([id])[0];
   const is_end = id => id === state.model.eos_id;
   const config = () => state.model.config;
-  const gone = () => Object.keys(AWAY).filter(part => state.without[part]);
+  const name_of_head = ({ part, layer, head }) => `${PARTS[part].label}, layer ${layer + 1}, head ${head + 1}`;
+
+  // the names of what is taken away
+  function gone() {
+    return Object.keys(AWAY).filter(part => state.without[part])
+      .map(part => part === "head" ? `one head (${name_of_head(state.gone_head)})` : AWAY[part].label);
+  }
   const listed = names => names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
+  // tokens of an answer, less than the model could write: without positions, some never end
+  const max_length = src => Math.max(16, src.length + 4);
+
   // the sentence as the encoder reads it
-  function source() {
-    const src = state.model.source(state.text);
+  function source(text = state.text) {
+    const src = state.model.source(text);
     return state.without.padding_mask ? [...src, ...Array(N_PADS).fill(state.model.pad_id)] : src;
   }
 
@@ -126,7 +134,8 @@
   // everything that depends on the sentence, the words picked so far, and what was taken away
   function compute() {
     const { model, begin, complete, without } = state;
-    run = model.greedy_decode(source(), { begin, max_length: complete ? MOST_TOKENS : begin.length + 1 }, without);
+    const src = source();
+    run = model.greedy_decode(src, { begin, max_length: complete ? max_length(src) : begin.length + 1 }, without);
   }
 
   function written() { return state.complete ? run.ids : state.begin; }
@@ -180,7 +189,7 @@
     if (state.complete) answer_anew([], false);
     else {
       const begin = [...state.begin, run.ids[state.begin.length]];
-      answer_anew(begin, is_end(begin.at(-1)) || begin.length >= MOST_TOKENS);
+      answer_anew(begin, is_end(begin.at(-1)) || begin.length >= max_length(source()));
     }
     draw_explorer();
   }
@@ -258,7 +267,7 @@
     places.known = null;
     const { labels } = state.model.tokenizer;
     if (labels) {
-      places.known = h("details", {}, h("summary", {}, `The ${labels.length - 3} words it knows`), h("p", {}, labels.slice(3).join(", ")));
+      places.known = h("details", {}, h("summary", {}, `The ${labels.length - 3} words it knows${state.name === "cat" ? ", English and German" : ""}`), h("p", {}, labels.slice(3).join(", ")));
     }
     fill(places.known_list, places.known);
   }
@@ -267,7 +276,7 @@
 
   function draw_explorer() {
     const ids = written();
-    const names = gone().map(part => AWAY[part].label);
+    const names = gone();
     fill(places.banner, names.length ? h("p", {}, "This is the model without ", h("strong", {}, listed(names)), ". ",
       h("button", { type: "button", "data-key": "restore", onclick: restore }, "Put everything back")) : null);
 
@@ -278,10 +287,6 @@
         state.complete ? "Write it again, word by word" : `Write the next word: ${word(run.ids[state.begin.length])}`),
       state.complete ? null : h("button", { type: "button", "data-key": "rest", onclick: write_rest }, "Write the rest"));
 
-    fill(places.parts, choices("Attention of", Object.entries(PARTS).map(([value, { label }]) => ({ value, text: label })), state.part, part => {
-      Object.assign(state, { part, key: null });
-      draw_attention();
-    }));
     draw_attention();
     draw_bars();
   }
@@ -312,7 +317,7 @@
     state.without = {};
     answer_anew();
     draw_all();
-    places.input.focus({ preventScroll: true });
+    if (document.activeElement === document.body) places.steps.firstChild.focus({ preventScroll: true });
   }
 
   function draw_bars() {
@@ -325,7 +330,7 @@
 
     const before = words(run.ids.slice(0, step));
     fill(places.bars,
-      h("h3", {}, before.length ? "What comes after " : "What comes first?", before.length ? h("em", {}, before.slice(-4).join(" ")) : null, before.length ? "?" : null),
+      h("h3", {}, before.length ? "What comes after " : "What comes first?", before.length ? h("em", {}, before.slice(-4).join(state.model.tokenizer.labels ? " " : "")) : null, before.length ? "?" : null),
       h("p", {}, is_pending ? "Click a word to write it." : "Click another word, and the model goes on from there."),
       h("ol", {}, ...order.map((id, place) => {
         const p = probabilities[id];
@@ -372,6 +377,12 @@
   }
 
   function draw_attention() {
+    const options = Object.entries(PARTS).map(([value, { label }]) => ({ value, text: label }));
+    fill(places.parts, choices("Attention of", options, state.part, part => {
+      Object.assign(state, { part, key: null });
+      draw_attention();
+    }));
+
     const { part, layer, head } = state;
     const { queries, keys } = sides(part);
     const weights = queries.map((_, q) => weights_of(part, layer, head, q));
@@ -449,13 +460,12 @@
 
   function draw_away() {
     const names = gone();
-    const whole = state.model.greedy_decode(source(), { max_length: MOST_TOKENS });
-    const broken = state.model.greedy_decode(source(), { max_length: MOST_TOKENS }, state.without);
+    const [whole, broken] = both(source());
     const [kept_whole, kept_broken] = common(whole.ids, broken.ids);
 
     fill(places.compare,
       pane("With everything", whole, kept_whole),
-      pane(names.length ? `Without ${listed(names.map(name => AWAY[name].label))}` : "Without …", names.length ? broken : null, kept_broken));
+      pane(names.length ? `Without ${listed(names)}` : "Without …", names.length ? broken : null, kept_broken));
     places.verdict.replaceChildren(...verdict(names, whole, broken));
 
     fill(places.cards, ...Object.entries(AWAY).map(([part, { label, look, chapter }]) => {
@@ -479,8 +489,7 @@
     return h("label", {}, "Which one ", h("select", { "data-key": "which head", onchange: event => {
       state.gone_head = options[event.target.selectedIndex];
       take_away("head", true);
-    } }, ...options.map(option => h("option", { selected: same(option) },
-      `${PARTS[option.part].label}, layer ${option.layer + 1}, head ${option.head + 1}`))));
+    } }, ...options.map(option => h("option", { selected: same(option) }, name_of_head(option)))));
   }
 
   function pane(title, found, kept) {
@@ -496,22 +505,29 @@
   // a sentence about the difference, and if there is none, an example where there is one
   function verdict(names, whole, broken) {
     if (!names.length) return ["The number below a word is its probability."];
+    const after = [" Look at ", h("a", { href: "#touch" }, "its attention"), ", or ",
+      h("button", { type: "button", "data-key": "put back", onclick: restore }, "put everything back"), "."];
     if (String(whole.ids) !== String(broken.ids)) {
-      const text = broken.text ? `“${broken.text}”` : "nothing at all";
-      return [`It now writes ${text}${is_end(broken.ids.at(-1)) ? "" : " and doesn't stop"}, instead of “${whole.text}”.`];
+      const text = h("span", { class: "touch-said" }, `It now writes: ${broken.text || "nothing"}. `);
+      return [text, `The answer changes${is_end(broken.ids.at(-1)) ? "" : ", and doesn't end"}. What differs is underlined.`, ...after];
     }
 
     const lowest = broken.steps.map((step, t) => [step.probabilities[broken.ids[t]], t]).sort((a, b) => a[0] - b[0])[0];
     const said = [`The answer stays the same. The least certain word is `, h("em", {}, word(broken.ids[lowest[1]])), `, with ${percent(lowest[0])}. `];
     const other = examples().find(text => text !== state.text && changes(text));
     if (other) said.push("Try ", h("button", { type: "button", "data-key": "try another", onclick: () => { places.input.value = other; read(other); } }, other), ".");
-    return said;
+    return [...said, ...after];
+  }
+
+  // the answers of the whole model and of the broken one
+  function both(src) {
+    const options = { max_length: max_length(src) };
+    return [state.model.greedy_decode(src, options), state.model.greedy_decode(src, options, state.without)];
   }
 
   function changes(text) {
-    const src = [...state.model.source(text), ...(state.without.padding_mask ? Array(N_PADS).fill(state.model.pad_id) : [])];
-    const options = { max_length: MOST_TOKENS };
-    return String(state.model.greedy_decode(src, options).ids) !== String(state.model.greedy_decode(src, options, state.without).ids);
+    const [whole, broken] = both(source(text));
+    return String(whole.ids) !== String(broken.ids);
   }
 
   // the places of the longest common subsequence, in each of two lists
@@ -559,7 +575,7 @@
     fill(places.answers, h("h3", {}, answers.length > 1 ? "The finished answers, best first" : "The finished answer"),
       h("ol", {}, ...answers.map((answer, i) => h("li", {}, h("button", { type: "button", "data-key": `answer ${i}`, "aria-pressed": String(i === state.answer),
         onclick: () => { state.answer = i; draw_beam(); } },
-        h("span", { lang: answer_language() }, answer.text || "(empty)"), h("small", {}, `score ${answer.score.toFixed(2)}`))))));
+        h("span", { lang: answer_language() }, answer.text || "(empty)"), h("small", {}, `score ${(Math.round(100 * answer.score) / 100 || 0).toFixed(2).replace("-", "−")}`))))));
 
     // those that were kept, in columns; a path leads to the chosen answer
     const is_kept = (candidate, t) => candidate.state === "finished" || (candidate.state === "alive" && t + 1 < steps.length);
