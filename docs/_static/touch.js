@@ -335,10 +335,9 @@
       h("ol", {}, ...order.map((id, place) => {
         const p = probabilities[id];
         const is_written = !is_pending && id === chosen;
-        return h("li", {}, h("button", { type: "button", "data-key": `bar ${place}`, "aria-pressed": String(is_written),
-          "aria-label": `${word(id)}, ${percent(p)}${is_written ? ", written" : ""}`, onclick: () => pick(id) },
+        return h("li", {}, h("button", { type: "button", "data-key": `bar ${place}`, "aria-pressed": String(is_written), onclick: () => pick(id) },
           h("span", { class: "touch-bar-word" }, word(id)),
-          h("span", { class: "touch-bar" }, h("span", { style: `width: ${Math.max(0.5, 100 * p)}%` })),
+          " ", h("span", { class: "touch-bar" }, h("span", { style: `width: ${Math.max(0.5, 100 * p)}%` })),
           h("span", { class: "touch-bar-number" }, percent(p))));
       })),
       chosen !== best && !is_pending ? h("p", { class: "touch-note" }, "You picked ", h("em", {}, word(chosen)), "; the model would have written ", h("em", {}, word(best)), ".") : null);
@@ -560,7 +559,7 @@
     }, 150);
   }
 
-  const [BOX_WIDTH, BOX_HEIGHT, GAP] = [104, 40, 34]; // pixels, as in touch.css
+  const [BOX_WIDTH, BOX_HEIGHT, GAP] = [84, 40, 18]; // pixels, as in touch.css
 
   function draw_beam() {
     const options = [1, 2, 3, 4, 5].map(value => ({ value, text: String(value), title: `Beam of ${value}` }));
