@@ -108,7 +108,9 @@ def export() -> list[Path]:
     # which models there are
     names = [path.stem for path in written]
     index = TARGET / "names.js"
-    index.write_text(f"AnnotatedTransformer.names = {json.dumps(names)};\n", encoding="utf-8")
+    index.write_text(
+        f"AnnotatedTransformer.names = {json.dumps(names)};\n", encoding="utf-8"
+    )
     written.append(index)
 
     # a model that is no longer there

@@ -47,9 +47,11 @@
     padding_mask: { label: "the padding mask", chapter: "03_masks",
       look: `We put ${N_PADS} PADs behind the sentence. With the mask nobody sees them. Without it, look at the lines that go to PAD.` },
     causal_mask: { label: "the causal mask", chapter: "03_masks",
-      look: "Words that are already written now see the ones after them, as they never did in training. Look for an answer that stops early. A model of one layer doesn't notice." },
+      look: "Words that are already written now see the ones after them, as they never did in training. "
+        + "Look for an answer that stops early. A model of one layer doesn't notice." },
     head: { label: "one head", chapter: "04_multi_head_attention",
-      look: "Some heads have a job of their own. Take away one after the other, and look for the one word that changes. Mostly the others make up for it." },
+      look: "Some heads have a job of their own. Take away one after the other, and look for the one word that changes. "
+        + "Mostly the others make up for it." },
     residuals: { label: "the residual connections", chapter: "05_layers",
       look: "Each layer now passes on only its own result, and the word itself is lost. Look for an answer that is empty, or repeats one word." },
     layer_norm: { label: "layer norm", chapter: "05_layers",
@@ -95,10 +97,17 @@
     if (key) [...place.querySelectorAll("[data-key]")].find(e => e.dataset.key === key)?.focus({ preventScroll: true });
   }
 
+  // its key gives it back the focus, and is its name in tests
+  function button(key, onclick, attributes, ...children) {
+    return h("button", { type: "button", "data-key": key, onclick, ...attributes }, ...children);
+  }
+
+  const pressed = is_pressed => ({ "aria-pressed": String(is_pressed) });
+  const em = text => h("em", {}, text);
+
   function choices(label, options, chosen, choose) {
     return h("div", { class: "touch-choices", role: "group", "aria-label": label }, ...options.map(({ value, text, title }) =>
-      h("button", { type: "button", "aria-pressed": String(value === chosen), "data-key": `${label} ${value}`, "aria-label": title,
-        onclick: () => choose(value) }, text)));
+      button(`${label} ${value}`, () => choose(value), { ...pressed(value === chosen), "aria-label": title }, text)));
   }
 
   function percent(p) {
@@ -173,14 +182,22 @@
     if (text && places.known) places.known.open = true;
   }
 
+  let wanted = null;  // the model that was chosen last: another one may still be loading
   async function choose_model(name) {
+    wanted = name;
     const model = await AnnotatedTransformer.load(name);
+    if (wanted !== name) return;
+
     Object.assign(state, { name, model, part: "decoder cross", layer: model.config.n_layers - 1, head: null });
     state.gone_head = { part: "decoder cross", layer: model.config.n_layers - 1, head: Math.min(2, model.config.n_heads - 1) };
     if (state.without.head) state.without.head = state.gone_head;
     draw_model();
-    places.input.value = examples()[0];
-    read(examples()[0]);
+    use(examples()[0]);
+  }
+
+  function use(example) {
+    places.input.value = example;
+    read(example);
   }
 
   function examples() { return ABOUT[state.name]?.examples || ["twelve"]; }
@@ -233,7 +250,8 @@
     document.getElementById("touch").append(
       place("models"), place("about"),
       h("form", { class: "touch-form", onsubmit: event => { event.preventDefault(); read(places.input.value); } },
-        h("label", { for: "touch-text" }, "Your sentence"), places.input, h("button", { type: "submit", class: "touch-main" }, "Write the answer")),
+        h("label", { for: "touch-text" }, "Your sentence"), places.input,
+        h("button", { type: "submit", class: "touch-main" }, "Write the answer")),
       places.fault, place("examples"), place("known_list"),
       place("banner"), places.answer, places.said, place("steps"),
       h("div", { class: "touch-columns" },
@@ -257,17 +275,18 @@
     const names = Object.keys(ABOUT).filter(name => AnnotatedTransformer.names.includes(name));
     const others = AnnotatedTransformer.names.filter(name => !names.includes(name));
     const options = [...names, ...others].map(name => ({ value: name, text: ABOUT[name]?.label || name }));
-    fill(places.models, choices("Model", options, state.name, choose_model));
+    fill(places.models, choices("Model", options, state.name, name => choose_model(name).catch(error => say_fault(error.message))));
     fill(places.about, h("p", {}, ABOUT[state.name]?.about || ""));
 
+    const chip = text => button(text, () => use(text), {}, text);
     fill(places.examples, h("span", { id: "touch-try" }, "Or try "),
-      h("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...examples().map(text =>
-        h("button", { type: "button", "data-key": text, onclick: () => { places.input.value = text; read(text); } }, text))));
+      h("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...examples().map(chip)));
 
     places.known = null;
     const { labels } = state.model.tokenizer;
     if (labels) {
-      places.known = h("details", {}, h("summary", {}, `The ${labels.length - 3} words it knows${state.name === "cat" ? ", English and German" : ""}`), h("p", {}, labels.slice(3).join(", ")));
+      const title = `The ${labels.length - 3} words it knows${state.name === "cat" ? ", English and German" : ""}`;
+      places.known = h("details", {}, h("summary", {}, title), h("p", {}, labels.slice(3).join(", ")));
     }
     fill(places.known_list, places.known);
   }
@@ -278,14 +297,14 @@
     const ids = written();
     const names = gone();
     fill(places.banner, names.length ? h("p", {}, "This is the model without ", h("strong", {}, listed(names)), ". ",
-      h("button", { type: "button", "data-key": "restore", onclick: restore }, "Put everything back")) : null);
+      button("restore", restore, {}, "Put everything back")) : null);
 
     draw_answer(ids);
 
     fill(places.steps,
-      h("button", { type: "button", class: "touch-main", "data-key": "next", onclick: write_next },
+      button("next", write_next, { class: "touch-main" },
         state.complete ? "Write it again, word by word" : `Write the next word: ${word(run.ids[state.begin.length])}`),
-      state.complete ? null : h("button", { type: "button", "data-key": "rest", onclick: write_rest }, "Write the rest"));
+      state.complete ? null : button("rest", write_rest, {}, "Write the rest"));
 
     draw_attention();
     draw_bars();
@@ -296,11 +315,10 @@
     const text = state.model.tokenizer.decode(ids) || (ids.length ? "(nothing)" : "…");
     const goes_on = state.complete && !is_end(ids.at(-1)) ? " … and so on" : "";
     const tokens = ids.filter(id => !is_end(id));
-    const has_blanks = Boolean(state.model.tokenizer.labels);  // between its tokens
 
-    fill(places.answer, h("span", { class: "touch-label" }, "Its answer: "), h("span", { lang: answer_language(), class: has_blanks ? "blanks" : "" },
-      ...tokens.map((id, t) => h("button", { type: "button", "data-key": `token ${t}`, "aria-pressed": String(t === state.step), onclick: () => look_at(t) },
-        word(id))), tokens.length ? "" : text, goes_on));
+    const token = (id, t) => button(`token ${t}`, () => look_at(t), pressed(t === state.step), word(id));
+    fill(places.answer, h("span", { class: "touch-label" }, "Its answer: "),
+      h("span", { lang: answer_language(), class: has_blanks() ? "blanks" : "" }, ...tokens.map(token), tokens.length ? "" : text, goes_on));
     const said = `Its answer: ${text}${goes_on}`;
     if (places.said.textContent !== said) places.said.textContent = said;
   }
@@ -310,6 +328,9 @@
     Object.assign(state, { step, key: null, part: state.part === "encoder self" ? "decoder cross" : state.part });
     draw_explorer();
   }
+
+  // between its tokens
+  const has_blanks = () => Boolean(state.model.tokenizer.labels);
 
   function answer_language() { return { "cat": "de", "numbers-en-de": "de", "numbers-en-zh": "zh" }[state.name]; }
 
@@ -328,19 +349,20 @@
     const chosen = run.ids[step];
     if (!is_pending && !order.includes(chosen)) order[N_BARS - 1] = chosen;
 
-    const before = words(run.ids.slice(0, step));
-    fill(places.bars,
-      h("h3", {}, before.length ? "What comes after " : "What comes first?", before.length ? h("em", {}, before.slice(-4).join(state.model.tokenizer.labels ? " " : "")) : null, before.length ? "?" : null),
-      h("p", {}, is_pending ? "Click a word to write it." : "Click another word, and the model goes on from there."),
-      h("ol", {}, ...order.map((id, place) => {
-        const p = probabilities[id];
-        const is_written = !is_pending && id === chosen;
-        return h("li", {}, h("button", { type: "button", "data-key": `bar ${place}`, "aria-pressed": String(is_written), onclick: () => pick(id) },
-          h("span", { class: "touch-bar-word" }, word(id)),
-          " ", h("span", { class: "touch-bar" }, h("span", { style: `width: ${Math.max(0.5, 100 * p)}%` })),
-          h("span", { class: "touch-bar-number" }, percent(p))));
-      })),
-      chosen !== best && !is_pending ? h("p", { class: "touch-note" }, "You picked ", h("em", {}, word(chosen)), "; the model would have written ", h("em", {}, word(best)), ".") : null);
+    const before = words(run.ids.slice(0, step)).slice(-4).join(has_blanks() ? " " : "");
+    const question = before ? ["What comes after ", em(before), "?"] : ["What comes first?"];
+    const hint = is_pending ? "Click a word to write it." : "Click another word, and the model goes on from there.";
+
+    const bar = (id, place) => {
+      const p = probabilities[id];
+      return h("li", {}, button(`bar ${place}`, () => pick(id), pressed(!is_pending && id === chosen),
+        h("span", { class: "touch-bar-word" }, word(id)),
+        " ", h("span", { class: "touch-bar" }, h("span", { style: `width: ${Math.max(0.5, 100 * p)}%` })),
+        h("span", { class: "touch-bar-number" }, percent(p))));
+    };
+    const picked = chosen !== best && !is_pending;
+    fill(places.bars, h("h3", {}, ...question), h("p", {}, hint), h("ol", {}, ...order.map(bar)),
+      picked ? h("p", { class: "touch-note" }, "You picked ", em(word(chosen)), "; the model would have written ", em(word(best)), ".") : null);
   }
 
   // labels of who looks and of what is looked at
@@ -368,8 +390,8 @@
       if (weight < smallest) return;
       const hot = strong(q, k);
       const [y1, y2] = [(k + 0.5) * row, (q + 0.5) * row];
-      paths.push([hot, h("path", { d: `M0 ${y1} C50 ${y1} 50 ${y2} 100 ${y2}`, class: hot ? "hot" : "", "stroke-width": (0.5 + weight * row / 6).toFixed(1),
-        opacity: (hot ? 0.25 + 0.75 * weight : 0.6 * weight).toFixed(2) })]);
+      paths.push([hot, h("path", { d: `M0 ${y1} C50 ${y1} 50 ${y2} 100 ${y2}`, class: hot ? "hot" : "", "data-q": q, "data-k": k,
+        style: `--weight: ${weight.toFixed(3)}`, "stroke-width": (0.5 + weight * row / 6).toFixed(1) })]);
     }));
     paths.sort((a, b) => a[0] - b[0]); // the strong ones on top
     return h("svg", { viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths.map(([, path]) => path));
@@ -389,26 +411,44 @@
     const height = ROW * Math.max(queries.length, keys.length);
     const of_answer = part !== "encoder self";
 
+    const strong = (q, k) => state.key === null ? q === query : k === state.key;
+
+    // to point at a word shows its lines until one points elsewhere
+    const light = is_hot => places.drawing.querySelectorAll("path")
+      .forEach(path => path.classList.toggle("hot", is_hot(Number(path.dataset.q), Number(path.dataset.k))));
+    const pointed = is_hot => ({ onpointerenter: () => light(is_hot), onpointerleave: () => light(strong) });
+
     // a click chooses a query, and shows whom it looks at; a click on a key shows who looks at it
+    const share = weight => weight >= 0.05 ? h("span", { class: "touch-weight" }, percent(weight)) : null;
+
     const key_button = (label, k) => {
-      const weight = state.key === null ? weights[query][k] || 0 : Number(k === state.key);
-      return h("button", { type: "button", "data-key": `key ${k}`, "aria-pressed": String(k === state.key), style: `--weight: ${weight.toFixed(3)}`,
-        onclick: () => { state.key = k === state.key ? null : k; draw_attention(); } },
-        state.key === null && weight >= 0.05 ? h("span", { class: "touch-weight" }, percent(weight)) : null, label);
+      const is_chosen = k === state.key;
+      const weight = state.key === null ? weights[query][k] || 0 : Number(is_chosen);
+      const click = () => {
+        state.key = is_chosen ? null : k;
+        draw_attention();
+      };
+      return button(`key ${k}`, click,
+        { ...pressed(is_chosen), style: `--weight: ${weight.toFixed(3)}`, ...pointed((_, of_path) => of_path === k) },
+        state.key === null ? share(weight) : null, label);
     };
-    const query_button = (label, q) => h("button", { type: "button", "data-key": `query ${q}`, "aria-pressed": String(q === query && state.key === null),
-      "aria-label": label === "?" ? "the next word" : null, style: state.key === null ? null : `--weight: ${(weights[q][state.key] || 0).toFixed(3)}`,
-      onclick: () => {
+
+    const query_button = (label, q) => {
+      const weight = state.key === null ? 0 : weights[q][state.key] || 0;
+      const click = () => {
         if (of_answer) return look_at(q);
         Object.assign(state, { word: q, key: null });
         draw_attention();
-      } }, label, state.key !== null && weights[q][state.key] >= 0.05 ? h("span", { class: "touch-weight" }, percent(weights[q][state.key])) : null);
+      };
+      return button(`query ${q}`, click, { ...pressed(q === query && state.key === null), "aria-label": label === "?" ? "the next word" : null,
+        style: `--weight: ${weight.toFixed(3)}`, ...pointed(of_path => of_path === q) }, label, share(weight));
+    };
 
-    const strong = (q, k) => state.key === null ? q === query : k === state.key;
     fill(places.drawing,
       h("p", { class: "touch-says" }, PARTS[part].says),
       h("div", { class: "touch-heads-of-columns", "aria-hidden": "true" },
-        h("span", {}, part === "decoder self" ? "what it has read" : "the sentence"), h("span", {}, part === "encoder self" ? "the sentence" : "what it writes")),
+        h("span", {}, part === "decoder self" ? "what it has read" : "the sentence"),
+        h("span", {}, part === "encoder self" ? "the sentence" : "what it writes")),
       h("div", { class: "touch-words" },
         h("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...keys.map(key_button)),
         h("div", { class: "touch-lines", style: `height: ${height}px` }, lines(weights, height, ROW, strong)),
@@ -424,13 +464,15 @@
     const largest = (numbers, labels) => listed([...numbers.keys()].filter(i => numbers[i] >= 0.05).sort((a, b) => numbers[b] - numbers[a])
       .slice(0, 3).map(i => `${labels[i]} (${percent(numbers[i])})`));
 
+    const named = label => label === "?" ? "the next word" : label;
+
     if (state.key !== null) {
       const column = weights.map(row => row[state.key] || 0);
-      return [`${where}: `, h("em", {}, keys[state.key]), ` is looked at by ${largest(column, queries.map(label => label === "?" ? "the next word" : label)) || "nobody much"}.`];
+      return [`${where}: `, em(keys[state.key]), ` is looked at by ${largest(column, queries.map(named)) || "nobody much"}.`];
     }
-    const who = part === "encoder self" ? [h("em", {}, queries[query]), " looks at "]
-      : queries[query] === "?" ? ["for the next word, the model looks at "] : ["to write ", h("em", {}, queries[query]), ", the model looks at "];
-    return [`${where}: `, ...who, `${largest(weights[query], keys)}.`];
+    const looks = `${largest(weights[query], keys)}.`;
+    if (part === "encoder self") return [`${where}: `, em(queries[query]), " looks at ", looks];
+    return [`${where}: to write `, em(named(queries[query])), ", the model looks at ", looks];
   }
 
   // every head as a small picture that can be chosen
@@ -443,16 +485,21 @@
     const picture = (layer, head) => {
       const weights = queries.map((_, q) => weights_of(part, layer, head, q));
       const name = head === null ? "all heads" : `head ${head + 1}`;
-      return h("button", { type: "button", "data-key": `head ${layer} ${head}`, "aria-pressed": String(state.layer === layer && state.head === head),
-        "aria-label": `Layer ${layer + 1}, ${name}`, onclick: () => { Object.assign(state, { layer, head }); draw_attention(); } },
+      const click = () => {
+        Object.assign(state, { layer, head });
+        draw_attention();
+      };
+      return button(`head ${layer} ${head}`, click,
+        { ...pressed(state.layer === layer && state.head === head), "aria-label": `Layer ${layer + 1}, ${name}` },
         lines(weights, 10 * size, 10, (q, k) => state.key === null ? q === query : k === state.key, 0.05),
         h("span", { "aria-hidden": "true" }, head === null ? "all" : name));
     };
     const n_heads = config().n_heads;
     const heads = n_heads > 1 ? [null, ...Array(n_heads).keys()] : [0];
+    const row = layer => h("div", { class: "touch-layer", role: "group", "aria-label": `Layer ${layer + 1}` },
+      h("span", { class: "touch-layer-name", "aria-hidden": "true" }, `Layer ${layer + 1}`), ...heads.map(head => picture(layer, head)));
     fill(places.heads, h("h3", {}, "Every head"), h("p", {}, "Each small picture is one head. Click one to see it large."),
-      ...Array.from({ length: config().n_layers }, (_, layer) => h("div", { class: "touch-layer", role: "group", "aria-label": `Layer ${layer + 1}` },
-        h("span", { class: "touch-layer-name", "aria-hidden": "true" }, `Layer ${layer + 1}`), ...heads.map(head => picture(layer, head)))));
+      ...[...Array(config().n_layers).keys()].map(row));
   }
 
   // ---- Take something away ----
@@ -469,11 +516,12 @@
 
     fill(places.cards, ...Object.entries(AWAY).map(([part, { label, look, chapter }]) => {
       const on = Boolean(state.without[part]);
+      const number = `Chapter ${chapter.slice(0, 2)}`;
       return h("div", { class: "touch-card" },
-        h("button", { type: "button", role: "switch", "aria-checked": String(on), "data-key": part, "aria-describedby": `touch-look-${part}`,
-          onclick: () => take_away(part, !on) }, h("span", { class: "touch-switch", "aria-hidden": "true" }), h("span", {}, "Take away ", h("strong", {}, label))),
+        button(part, () => take_away(part, !on), { role: "switch", "aria-checked": String(on), "aria-describedby": `touch-look-${part}` },
+          h("span", { class: "touch-switch", "aria-hidden": "true" }), h("span", {}, "Take away ", h("strong", {}, label))),
         part === "head" ? head_choice() : null,
-        h("p", { id: `touch-look-${part}` }, look, " ", h("a", { href: `${chapter}.html`, "aria-label": `Chapter ${chapter.slice(0, 2)}, about ${label}` }, `Chapter ${chapter.slice(0, 2)}`)));
+        h("p", { id: `touch-look-${part}` }, look, " ", h("a", { href: `${chapter}.html`, "aria-label": `${number}, about ${label}` }, number)));
     }));
   }
 
@@ -505,16 +553,16 @@
   function verdict(names, whole, broken) {
     if (!names.length) return ["The number below a word is its probability."];
     const after = [" Look at ", h("a", { href: "#touch" }, "its attention"), ", or ",
-      h("button", { type: "button", "data-key": "put back", onclick: restore }, "put everything back"), "."];
+      button("put back", restore, {}, "put everything back"), "."];
     if (String(whole.ids) !== String(broken.ids)) {
       const text = h("span", { class: "touch-said" }, `It now writes: ${broken.text || "nothing"}. `);
       return [text, `The answer changes${is_end(broken.ids.at(-1)) ? "" : ", and doesn't end"}. What differs is underlined.`, ...after];
     }
 
     const lowest = broken.steps.map((step, t) => [step.probabilities[broken.ids[t]], t]).sort((a, b) => a[0] - b[0])[0];
-    const said = [`The answer stays the same. The least certain word is `, h("em", {}, word(broken.ids[lowest[1]])), `, with ${percent(lowest[0])}. `];
+    const said = ["The answer stays the same. Its least certain word is ", em(word(broken.ids[lowest[1]])), `, with ${percent(lowest[0])}. `];
     const other = examples().find(text => text !== state.text && changes(text));
-    if (other) said.push("Try ", h("button", { type: "button", "data-key": "try another", onclick: () => { places.input.value = other; read(other); } }, other), ".");
+    if (other) said.push("Try ", button("try another", () => use(other), {}, other), ".");
     return [...said, ...after];
   }
 
@@ -552,29 +600,37 @@
   // it takes longer than a step, so the rest of the page comes first
   function search_later() {
     clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      search = state.model.beam_search(state.model.source(state.text), { beam_size: state.beam_size });
-      state.answer = 0;
-      draw_beam();
-    }, 150);
+    waiting = setTimeout(search_now, 150);
+  }
+
+  function search_now() {
+    search = state.model.beam_search(state.model.source(state.text), { beam_size: state.beam_size });
+    state.answer = 0;
+    draw_beam();
   }
 
   const [BOX_WIDTH, BOX_HEIGHT, GAP] = [84, 40, 18]; // pixels, as in touch.css
 
   function draw_beam() {
     const options = [1, 2, 3, 4, 5].map(value => ({ value, text: String(value), title: `Beam of ${value}` }));
-    fill(places.beam_size, h("span", { "aria-hidden": "true" }, "Hypotheses kept: "), choices("Beam size", options, state.beam_size, size => {
+    const choose = size => {
       state.beam_size = size;
-      search = state.model.beam_search(state.model.source(state.text), { beam_size: size });
-      state.answer = 0;
-      draw_beam();
-    }));
+      search_now();
+    };
+    fill(places.beam_size, h("span", { "aria-hidden": "true" }, "Hypotheses kept: "), choices("Beam size", options, state.beam_size, choose));
 
     const { answers, steps } = search;
+    const answer = ({ text, score }, i) => {
+      const click = () => {
+        state.answer = i;
+        draw_beam();
+      };
+      const rounded = (Math.round(100 * score) / 100 || 0).toFixed(2).replace("-", "−");
+      return h("li", {}, button(`answer ${i}`, click, pressed(i === state.answer),
+        h("span", { lang: answer_language() }, text || "(empty)"), " ", h("small", {}, `score ${rounded}`)));
+    };
     fill(places.answers, h("h3", {}, answers.length > 1 ? "The finished answers, best first" : "The finished answer"),
-      h("ol", {}, ...answers.map((answer, i) => h("li", {}, h("button", { type: "button", "data-key": `answer ${i}`, "aria-pressed": String(i === state.answer),
-        onclick: () => { state.answer = i; draw_beam(); } },
-        h("span", { lang: answer_language() }, answer.text || "(empty)"), h("small", {}, `score ${(Math.round(100 * answer.score) / 100 || 0).toFixed(2).replace("-", "−")}`))))));
+      h("ol", {}, ...answers.map(answer)));
 
     // those that were kept, in columns; a path leads to the chosen answer
     const is_kept = (candidate, t) => candidate.state === "finished" || (candidate.state === "alive" && t + 1 < steps.length);
