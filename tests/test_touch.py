@@ -4,6 +4,7 @@ All of it runs in a headless Chromium, on the page opened as a file, as by someo
 """
 
 import copy
+import importlib
 import json
 import random
 
@@ -14,6 +15,7 @@ from building import need_tools
 need_tools()
 from browsing import phone, requested, switch_theme, visit, wait_for
 from bs4 import BeautifulSoup
+from project import ROOT
 from test_access import axe, complaints, errors, too_wide_for_a_phone  # noqa: F401
 
 from annotated_transformer import load_pretrained, trace_attention
@@ -21,7 +23,7 @@ from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.decoding import generate_ids
 from annotated_transformer.positions import PositionalEncoding
 from annotated_transformer.tokenizers.bpe import BPETokenizer
-from annotated_transformer.translation import pretrained_names
+from annotated_transformer.translation import PRETRAINED, pretrained_names
 
 pytestmark = pytest.mark.slow
 
@@ -311,6 +313,43 @@ def test_byte_pairs_are_those_of_python(browser, page, split_unspaced):
     assert decoded == [tokenizer.decode(ids) for ids in all_ids]
     special = labels[:4]
     assert special == ["PAD", "BOS", "EOS", "UNK"]
+
+
+# ---- What the page says of the running example ----
+
+
+def test_the_things_to_try_come_out_as_the_page_says(browser, page):
+    answers, looks_at = in_page(
+        browser,
+        page,
+        """const src = model.source("I have seen the cat"), head = {part: "decoder cross", layer: 1, head: 2};
+        const after = (text, without) => model.greedy_decode(src, {begin: model.tokenizer.encode(text)}, without).text;
+        const {steps} = model.greedy_decode(src);
+        const weight = (step, head, key) => steps[step].attention["decoder cross"][1][head].row(step)[key];
+        return [[after("sie"), after("ich habe das"), after("", {head})], [weight(4, 1, 2), weight(0, 2, 0)]]""",
+        "cat",
+    )
+
+    assert answers == [
+        "sie haben die Katze gesehen",
+        "ich habe das Schaf gesehen",
+        "sie haben die Katze gesehen",
+    ]
+    assert looks_at[0] > 0.985 and looks_at[1] > 0.9
+
+
+# ---- Models that the page cannot run ----
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    export_models = importlib.import_module("export_models")
+    config = json.loads((PRETRAINED / "cat" / "config.json").read_text(encoding="utf-8"))
+    config["positions"] = "rotary"
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    with pytest.raises(ValueError, match="positions = 'rotary'"):
+        export_models.read_config(tmp_path)
 
 
 # ---- The page ----

@@ -43,11 +43,11 @@
   // what can be taken away, in the order of the chapters, and what to look for
   const AWAY = {
     scale: { label: "the division by √dₖ", chapter: "02_attention",
-      look: "Scores get larger, so softmax gets sharper. Look at the heads above: each word now reads one other, and no mixture." },
+      look: "Scores get larger, so softmax gets sharper. Look at the heads above: most words now read a single word, and no mixture." },
     padding_mask: { label: "the padding mask", chapter: "03_masks",
       look: `We put ${N_PADS} PADs behind the sentence. With the mask nobody sees them. Without it, look at the lines that go to PAD.` },
     causal_mask: { label: "the causal mask", chapter: "03_masks",
-      look: "Words that are already written now see the ones after them, as they never did in training. "
+      look: "In training, it hides the words to be guessed. Here, words already written now see the ones after them. "
         + "Look for an answer that stops early. A model of one layer doesn't notice." },
     head: { label: "one head", chapter: "04_multi_head_attention",
       look: "Some heads have a job of their own. Take away one after the other, and look for the one word that changes. "
@@ -113,7 +113,7 @@
   function percent(p) {
     if (p >= 0.1) return `${Math.round(100 * p)} %`;
     if (p >= 0.00001) return `${Number((100 * p).toPrecision(2))} %`;
-    return "< 0.001 %";
+    return "<0.001 %";
   }
 
   const words = ids => state.model.tokenizer.words(ids);
@@ -609,7 +609,7 @@
     draw_beam();
   }
 
-  const [BOX_WIDTH, BOX_HEIGHT, GAP] = [84, 40, 18]; // pixels, as in touch.css
+  const [BOX_HEIGHT, GAP] = [40, 18]; // pixels, as in touch.css
 
   function draw_beam() {
     const options = [1, 2, 3, 4, 5].map(value => ({ value, text: String(value), title: `Beam of ${value}` }));
@@ -638,7 +638,9 @@
       .filter(candidate => is_kept(candidate, t)));
     const chosen = String(answers[state.answer].ids);
     const on_path = ids => `${chosen},`.startsWith(`${ids},`);
-    const x = t => t * (BOX_WIDTH + GAP);
+    const longest = Math.max(...columns.flat().map(box => word(box.ids.at(-1)).length));
+    const box_width = Math.max(84, Math.min(18 + 8.5 * longest, 150));
+    const x = t => t * (box_width + GAP);
     const y = rank => rank * (BOX_HEIGHT + 8);
 
     const paths = [];
@@ -652,7 +654,7 @@
         const [x1, x2] = [x(t) - GAP, x(t)];
         paths.push(h("path", { d: `M${x1} ${y1} C${x1 + GAP / 2} ${y1} ${x2 - GAP / 2} ${y2} ${x2} ${y2}`, class: hot ? "hot" : "" }));
       }
-      boxes.push(h("span", { class: `touch-box ${hot ? "hot" : ""} ${goes_on ? "" : "dead"}`, style: `left: ${x(t)}px; top: ${y(rank)}px` },
+      boxes.push(h("span", { class: `touch-box ${hot ? "hot" : ""} ${goes_on ? "" : "dead"}`, style: `width: ${box_width}px; left: ${x(t)}px; top: ${y(rank)}px` },
         h("span", {}, word(box.ids.at(-1))), h("small", {}, percent(Math.exp(box.log_prob)))));
     }));
     const [width, height] = [x(columns.length) - GAP, y(Math.max(...columns.map(column => column.length)))];
