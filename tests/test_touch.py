@@ -550,7 +550,7 @@ def test_it_fits_a_phone(browser, page, name):
 
         assert not too_wide_for_a_phone(browser)
         cut = browser.execute_script(
-            """return [...document.querySelectorAll('.touch :is(button, p, input, select)')].filter(e => !e.closest('.touch-scroll, .touch-said')
+            """return [...document.querySelectorAll('.touch :is(button, p, input, select)')].filter(e => !e.closest('.touch-scroll, .touch-chips, .touch-said')
               && !e.matches('.touch-said') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 100))"""
         )
         assert not cut

@@ -12,23 +12,23 @@
   const ABOUT = {
     "cat": {
       label: "English → German",
-      about: "It knows 71 words and one kind of sentence. Two layers, four heads each, trained for 13 seconds.",
+      about: "71 English and German words, and one kind of sentence; two layers with four heads each.",
       examples: ["I have seen the cat", "she has not fed a horse", "they have lost the dog today", "you have found a cow again",
         "he has bought the fish", "we have called the goat"],
     },
     "numbers-en-de": {
-      label: "Numbers, English → German",
-      about: "It knows whole numbers below a million, in words and in lower case. Its tokens are pieces of words; ▁ is a space.",
+      label: "Numbers → German",
+      about: "English numbers below a million, in words and in lower case. Its tokens are pieces of words; ▁ is a space.",
       examples: ["three hundred and forty-two", "twelve", "nineteen", "seven hundred and forty-eight thousand and six",
         "ninety-nine thousand nine hundred and ninety-nine"],
     },
     "numbers-en-zh": {
-      label: "Numbers, English → Chinese",
-      about: "It knows whole numbers in words and in lower case. Its tokens are pieces of words; ▁ is a space.",
+      label: "Numbers → Chinese",
+      about: "English numbers in words and in lower case. Its tokens are pieces of words; ▁ is a space.",
       examples: ["three hundred and forty-two", "twelve", "nineteen", "seven hundred and forty-eight thousand and six"],
     },
     "copier": {
-      label: "Copy a row of numbers",
+      label: "Copier",
       about: "It repeats 5 to 12 numbers from 3 to 12. One layer, one head: as small as a Transformer gets.",
       examples: ["7 3 9 9 4 12", "3 3 3 3 3 3 3 3", "5 6 7 8 9 10 11 12", "12 4 4 8 10 3 6"],
     },
@@ -285,7 +285,7 @@
     places.known = null;
     const { labels } = state.model.tokenizer;
     if (labels) {
-      const title = `The ${labels.length - 3} words it knows${state.name === "cat" ? ", English and German" : ""}`;
+      const title = `The ${labels.length - 3} words it knows`;
       places.known = h("details", {}, h("summary", {}, title), h("p", {}, labels.slice(3).join(", ")));
     }
     fill(places.known_list, places.known);
