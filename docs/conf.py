@@ -21,7 +21,14 @@ author = settings["author"]
 release = version = settings["version"]
 copyright = settings["copyright"]
 
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "book", "drawings"]
+extensions = [
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "book",
+    "drawings",
+    "export_models",
+]
 exclude_patterns = ["**.ipynb_checkpoints", ".*"]
 # outputs are committed with the notebooks, and the tests run them
 nb_execution_mode = "off"

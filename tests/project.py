@@ -180,7 +180,7 @@ def unpacked() -> list[Path]:
     "The same for an archive without git: all that no tool has made."
     made = re.compile(
         r"(^|/)(\.git|\.venv.*|__pycache__|\.\w+_cache|\.hypothesis|\.ipynb_checkpoints|[^/]+\.egg-info)/"
-        r"|^(build|dist|runs|docs/_build)/|^docs/_static/tex-svg\.js$"
+        r"|^(build|dist|runs|docs/_build)/|^docs/_static/(tex-svg\.js$|models/)"
     )
     paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
     return sorted(path for path in paths if not made.search(path.as_posix()))

@@ -1,0 +1,479 @@
+/* A Transformer that runs in the page: the forward pass of chapter 09, in JavaScript.
+
+   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Three things differ. There is no batch and no
+   training: a text is one list of ids. Every head's weights are kept, so that a page can draw them. And parts can be taken away.
+
+     const model = await AnnotatedTransformer.load("cat");         // a folder of annotated_transformer/pretrained
+     const src = model.source("I have seen the cat");              // ids with EOS; an Error names a word it doesn't know
+     const encoded = model.encode(src);                            // { memory S D, mask, attention }
+     const decoded = model.decode([model.bos_id], encoded);        // { hidden T D, logits T V, attention }
+     const p = model.next_probabilities(decoded);                  // V, of the token after the last one; PAD and BOS are 0
+     const { ids, text, steps } = model.greedy_decode(src);        // a step for each id: { best, probabilities, attention }
+     const { answers, steps } = model.beam_search(src, { beam_size: 4 });
+     model.tokenizer.encode(text), .decode(ids), .words(ids)       // `words` are labels, one for each id
+
+   `attention` is { "encoder self": [layer][head], "decoder self": ..., "decoder cross": ... }, each a Matrix Q K; `encode` returns
+   the first, `decode` the other two. A Matrix has { rows, cols, data, row(i) }, its data in a Float32Array.
+
+   Each of these methods takes `without` as its last argument, as in model.greedy_decode(src, {}, { positions: true }). It says what
+   to take away, all of it optional:
+     { causal_mask, padding_mask, positions, cross_attention, residuals, scale, layer_norm: true,
+       head: { part: "decoder cross", layer: 0, head: 2 } }
+
+   Nothing is asked of another host. `load` adds a script of the folder models/ beside this file, which docs/export_models.py writes
+   when the site is built. It works from file:// too. */
+
+const AnnotatedTransformer = (() => {
+  "use strict";
+
+  // ---- Matrices ----
+
+  class Matrix {
+    constructor(rows, cols, data = new Float32Array(rows * cols)) {
+      this.rows = rows;
+      this.cols = cols;
+      this.data = data;
+    }
+    row(i) { return this.data.subarray(i * this.cols, (i + 1) * this.cols); }
+    slice_rows(from, to) { return new Matrix(to - from, this.cols, this.data.subarray(from * this.cols, to * this.cols)); }
+  }
+
+  // row i of x times row j of y; the sum is kept in double precision
+  function dot(x, i, y, j) {
+    const width = x.cols, a = x.data, b = y.data;
+    let sum = 0;
+    for (let d = 0; d < width; d++) sum += a[i * width + d] * b[j * width + d];
+    return sum;
+  }
+
+  // x W^T + b, as in nn.Linear: L In, Out In, Out -> L Out
+  function linear(x, weight, bias = null) {
+    const out = new Matrix(x.rows, weight.rows);
+    for (let i = 0; i < x.rows; i++) {
+      for (let j = 0; j < weight.rows; j++) {
+        out.data[i * out.cols + j] = dot(x, i, weight, j) + (bias ? bias.data[j] : 0);
+      }
+    }
+    return out;
+  }
+
+  function add(x, y) {
+    return new Matrix(x.rows, x.cols, x.data.map((value, i) => value + y.data[i]));
+  }
+
+  // some columns of a matrix: the part of one head
+  function columns(x, from, to) {
+    const out = new Matrix(x.rows, to - from);
+    for (let i = 0; i < x.rows; i++) out.row(i).set(x.row(i).subarray(from, to));
+    return out;
+  }
+
+  // scores that are -Infinity get the weight 0; a row of nothing else gets zeros
+  function softmax(scores) {
+    const largest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    if (largest === -Infinity) return scores.map(() => 0);
+    const weights = scores.map(score => Math.exp(score - largest));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    return weights.map(weight => weight / sum);
+  }
+
+  // ---- The parts of a layer ----
+
+  // equation 1 for one head: Q Dk, K Dk, K Dv -> Q Dv; `may_attend(q, k)` is the mask
+  function attention(query, key, value, may_attend, without) {
+    const scale = without.scale ? 1 : 1 / Math.sqrt(key.cols);
+    const weights = new Matrix(query.rows, key.rows);
+    const out = new Matrix(query.rows, value.cols);
+
+    for (let q = 0; q < query.rows; q++) {
+      const scores = weights.row(q);
+      for (let k = 0; k < key.rows; k++) {
+        scores[k] = may_attend(q, k) ? dot(query, q, key, k) * scale : -Infinity;
+      }
+      scores.set(softmax(scores));
+
+      // a mixture of the values
+      const mixed = out.row(q);
+      for (let k = 0; k < key.rows; k++) {
+        for (let d = 0; d < value.cols; d++) mixed[d] += scores[k] * value.data[k * value.cols + d];
+      }
+    }
+    return { out, weights };
+  }
+
+  function layer_norm(x, weight, bias, eps) {
+    const out = new Matrix(x.rows, x.cols);
+    for (let i = 0; i < x.rows; i++) {
+      const row = x.row(i);
+      const mean = row.reduce((a, b) => a + b, 0) / x.cols;
+      const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.cols;
+      const root = Math.sqrt(variance + eps);
+      for (let d = 0; d < x.cols; d++) {
+        out.data[i * x.cols + d] = weight.data[d] * (row[d] - mean) / root + bias.data[d];
+      }
+    }
+    return out;
+  }
+
+  // sin, cos, sin, cos ... of a position, section 3.5
+  function sinusoids(length, d_model) {
+    const table = new Matrix(length, d_model);
+    for (let position = 0; position < length; position++) {
+      for (let d = 0; d < d_model; d += 2) {
+        const angle = position * 10000 ** (-d / d_model);
+        table.data[position * d_model + d] = Math.sin(angle);
+        table.data[position * d_model + d + 1] = Math.cos(angle);
+      }
+    }
+    return table;
+  }
+
+  // ---- The model ----
+
+  class Transformer {
+    constructor({ name, config, tensors, weights, tokenizer }) {
+      Object.assign(this, { name, config, pad_id: config.pad_id, bos_id: config.bos_id, eos_id: config.eos_id });
+      this.tokenizer = tokenizer.merges ? new BPETokenizer(tokenizer) : new WordTokenizer(tokenizer);
+      this.tensors = read_tensors(tensors, weights);
+      this.embedding = this.tensors["src_embed.embedding.weight"];  // source, target and output
+    }
+
+    // the ids of a text, with EOS: what the encoder reads
+    source(text) {
+      return [...this.tokenizer.encode(clean_text(text)), this.eos_id];
+    }
+
+    embed(ids, without) {  // L -> L D; sections 3.4 and 3.5
+      const { d_model } = this.config;
+      const x = new Matrix(ids.length, d_model);
+      ids.forEach((id, i) => x.row(i).set(this.embedding.row(id).map(value => value * Math.sqrt(d_model))));
+      return without.positions ? x : add(x, sinusoids(ids.length, d_model));
+    }
+
+    // section 3.2.2: Q D, K D -> Q D, and the weights of each head; `place` is where it is, such as { part: "decoder self", layer: 0 }
+    multi_head_attention(x, memory, may_attend, place, without) {
+      const { d_model, n_heads } = this.config;
+      const d_k = d_model / n_heads;
+      const prefix = `${place.part.split(" ")[0]}.layers.${place.layer}.${place.part.split(" ")[1]}_attention`;
+
+      // W^Q over W^K over W^V in one matrix
+      const qkv = this.tensors[`${prefix}.qkv_proj.weight`];
+      const query = linear(x, qkv.slice_rows(0, d_model));
+      const key = linear(memory, qkv.slice_rows(d_model, 2 * d_model));
+      const value = linear(memory, qkv.slice_rows(2 * d_model, 3 * d_model));
+
+      // attention in each head, then the heads side by side
+      const heads = new Matrix(x.rows, d_model);
+      const weights = [];
+      for (let h = 0; h < n_heads; h++) {
+        const [q, k, v] = [query, key, value].map(all => columns(all, h * d_k, (h + 1) * d_k));
+        const head = attention(q, k, v, may_attend, without);
+        weights.push(head.weights);
+
+        const gone = without.head;
+        if (gone && gone.part === place.part && gone.layer === place.layer && gone.head === h) continue;
+        for (let i = 0; i < x.rows; i++) heads.row(i).set(head.out.row(i), h * d_k);
+      }
+      return { out: linear(heads, this.tensors[`${prefix}.out_proj.weight`]), weights };
+    }
+
+    // two linear layers with a ReLU in between, section 3.3
+    feed_forward(x, layer) {
+      const part = name => this.tensors[`${layer}.feed_forward.${name}`];
+      const hidden = linear(x, part("linear1.weight"), part("linear1.bias"));
+      for (let i = 0; i < hidden.data.length; i++) hidden.data[i] = Math.max(hidden.data[i], 0);
+      return linear(hidden, part("linear2.weight"), part("linear2.bias"));
+    }
+
+    // a sub-layer with its residual connection and its norm: norm(x + f(x)), or x + f(norm(x)) in pre-norm
+    sublayer(x, f, norm, without) {
+      const normed = y => this.norm(y, norm, without);
+      const summed = y => without.residuals ? y : add(x, y);
+      return this.config.norm === "pre" ? summed(f(normed(x))) : normed(summed(f(x)));
+    }
+
+    norm(x, name, without) {
+      if (without.layer_norm) return x;
+      return layer_norm(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`], this.config.norm_eps);
+    }
+
+    encoder_layer(x, may_attend, i, record, without) {  // S D -> S D
+      const layer = `encoder.layers.${i}`;
+      const self_attention = y => {
+        const { out, weights } = this.multi_head_attention(y, y, may_attend, { part: "encoder self", layer: i }, without);
+        record["encoder self"].push(weights);
+        return out;
+      };
+      x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
+      return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm2`, without);
+    }
+
+    decoder_layer(x, memory, may_attend, may_attend_memory, i, record, without) {  // T D, S D -> T D
+      const layer = `decoder.layers.${i}`;
+      const self_attention = y => {
+        const { out, weights } = this.multi_head_attention(y, y, may_attend, { part: "decoder self", layer: i }, without);
+        record["decoder self"].push(weights);
+        return out;
+      };
+      const cross_attention = y => {
+        const { out, weights } = this.multi_head_attention(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, without);
+        record["decoder cross"].push(weights);
+        return without.cross_attention ? new Matrix(out.rows, out.cols) : out;
+      };
+      x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
+      x = this.sublayer(x, cross_attention, `${layer}.norm2`, without);
+      return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm3`, without);
+    }
+
+    encode(src, without = {}) {  // S -> memory S D
+      const mask = src.map(id => id !== this.pad_id || Boolean(without.padding_mask));
+      const attention = { "encoder self": [] };
+
+      let x = this.embed(src, without);
+      for (let i = 0; i < this.config.n_layers; i++) x = this.encoder_layer(x, (q, k) => mask[k], i, attention, without);
+      if (this.config.norm === "pre") x = this.norm(x, "encoder.final_norm", without);
+      return { memory: x, mask, attention };
+    }
+
+    decode(tgt, { memory, mask }, without = {}) {  // T, S D -> T D and logits T V
+      const causal = (q, k) => k <= q || Boolean(without.causal_mask);
+      const attention = { "decoder self": [], "decoder cross": [] };
+
+      let x = this.embed(tgt, without);
+      for (let i = 0; i < this.config.n_layers; i++) {
+        x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, attention, without);
+      }
+      if (this.config.norm === "pre") x = this.norm(x, "decoder.final_norm", without);
+      return { hidden: x, logits: linear(x, this.embedding), attention };
+    }
+
+    // ---- Writing an answer ----
+
+    // of the token that follows the last one; PAD and BOS are never written
+    next_probabilities({ logits }) {
+      const last = Float32Array.from(logits.row(logits.rows - 1));
+      const probabilities = softmax(last);
+      probabilities[this.pad_id] = probabilities[this.bos_id] = 0;
+      return probabilities;
+    }
+
+    // tokens with EOS, section 6.1
+    max_length(src) { return src.filter(id => id !== this.pad_id).length + 50; }
+
+    // always the most probable next token, until EOS; the answer may be made to begin with some ids
+    greedy_decode(src, { begin = [], max_length = this.max_length(src) } = {}, without = {}) {
+      const encoded = this.encode(src, without);
+      const ids = [];
+      const steps = [];
+
+      while (ids.length < max_length && ids[ids.length - 1] !== this.eos_id) {
+        const decoded = this.decode([this.bos_id, ...ids], encoded, without);
+        const probabilities = this.next_probabilities(decoded);
+        const best = probabilities.indexOf(probabilities.reduce((a, b) => Math.max(a, b)));
+        ids.push(begin[ids.length] ?? best);
+        steps.push({ best, probabilities, attention: { ...encoded.attention, ...decoded.attention } });
+      }
+      return { ids, text: this.tokenizer.decode(ids), steps };
+    }
+
+    // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
+    // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in `steps[t - 1]`), and
+    // `state` says what became of it: "alive", "finished" or "dropped"
+    beam_search(src, { beam_size = 4, length_penalty = 0.6 } = {}, without = {}) {
+      const encoded = this.encode(src, without);
+      const limit = this.max_length(src);
+      const penalty = length => ((5 + length) / 6) ** length_penalty;
+      let alive = [{ ids: [], log_prob: 0, place: null }];
+      let finished = [];
+      const steps = [];
+
+      for (let length = 1; length <= limit && alive.length; length++) {
+        // twice as many candidates as beams: some of them may end here
+        const candidates = alive.flatMap(({ ids, log_prob, place }) => {
+          const decoded = this.decode([this.bos_id, ...ids], encoded, without);
+          const log_probs = this.next_probabilities(decoded).map(Math.log);
+          return top(log_probs, 2 * beam_size).map(id => {
+            const total = log_prob + log_probs[id];
+            return { ids: [...ids, id], log_prob: total, score: total / penalty(length), parent: place, state: "dropped" };
+          });
+        });
+        candidates.sort((a, b) => b.log_prob - a.log_prob);
+        candidates.splice(2 * beam_size);
+
+        // those that end among the best are answers; the others live on
+        const ends = ({ ids }) => ids[length - 1] === this.eos_id || length === limit;
+        const ended = candidates.slice(0, beam_size).filter(ends);
+        ended.forEach(candidate => { candidate.state = "finished"; });
+        finished = [...finished, ...ended].sort((a, b) => b.score - a.score).slice(0, beam_size);
+
+        const living = candidates.filter(candidate => !ends(candidate)).slice(0, beam_size);
+        living.forEach(candidate => { candidate.state = "alive"; });
+        steps.push(candidates);
+        alive = living.map(candidate => ({ ...candidate, place: candidates.indexOf(candidate) }));
+
+        // over when no living hypothesis can still become better than the best answer
+        const hopeless = finished.length && alive.length && alive[0].log_prob / penalty(limit) <= finished[0].score;
+        if (hopeless || (beam_size === 1 && finished.length)) break;
+      }
+      const answers = finished.map(answer => ({ ...answer, text: this.tokenizer.decode(answer.ids) }));
+      return { answers, steps };
+    }
+  }
+
+  // the places of the largest finite numbers, the largest first
+  function top(numbers, count) {
+    return [...numbers.keys()].filter(i => numbers[i] > -Infinity).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
+  }
+
+  // ---- Tokenizers ----
+
+  // one form for what looks the same, and single spaces between words
+  function clean_text(text) {
+    return text.normalize("NFC").split(/[\s\x1c-\x1f\x85]+/u).filter(word => word).join(" ");
+  }
+
+  const LABELS = ["PAD", "BOS", "EOS"];  // ids 0, 1, 2
+
+  class WordTokenizer {  // chapter 36
+    constructor({ tokens }) {
+      this.labels = [...LABELS, ...tokens];
+      this.ids = new Map(tokens.map((token, i) => [token, i + LABELS.length]));
+    }
+    encode(text) {
+      return text.split(" ").filter(word => word).map(word => {
+        if (!this.ids.has(word)) throw new UnknownWord(word);
+        return this.ids.get(word);
+      });
+    }
+    decode(ids) { return ids.filter(id => id >= LABELS.length).map(id => this.labels[id]).join(" "); }
+    words(ids) { return ids.map(id => this.labels[id]); }
+  }
+
+  class UnknownWord extends Error {
+    constructor(word) {
+      super(`“${word}” is not in the vocabulary`);
+      this.word = word;
+    }
+  }
+
+  // scripts without spaces between words: each character is a piece of its own
+  const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}"
+    + "\\p{Script=Myanmar}\\u30fc\\uff70\\u3099\\u309a\\uff9e\\uff9f";
+  const CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d";
+
+  // where merges may not join: as GPT-2 cuts, perhaps with the scripts above cut into characters
+  function pieces_of_text(split_unspaced) {
+    const not = split_unspaced ? `(?![${UNSPACED}])` : "";
+    const first = split_unspaced ? `[${UNSPACED}]\\p{M}*|` : "";
+    const words = `${CONTRACTIONS}| ?(?:${not}\\p{L})+| ?(?:${not}\\p{N})+| ?(?:${not}[^\\s\\p{L}\\p{N}])+|\\s+(?!\\S)|\\s+`;
+    return new RegExp(first + words, "gu");
+  }
+
+  // visible characters that stand for bytes in tokens, as in chapter 40
+  function byte_letters() {
+    const letters = [];
+    let others = 0;
+    for (let byte = 0; byte < 256; byte++) {
+      const visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+      letters.push(String.fromCharCode(visible ? byte : 256 + others++));
+    }
+    return letters;
+  }
+  const BYTE_LETTERS = byte_letters();
+  const BYTES = new Map(BYTE_LETTERS.map((letter, byte) => [letter, byte]));
+
+  class BPETokenizer {  // chapter 40
+    constructor({ tokens, merges, split_unspaced, lowercase }) {
+      this.tokens = tokens;
+      this.ids = new Map(tokens.map((token, id) => [token, id]));
+      this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));  // "t h" -> its place among the merges
+      this.pieces = pieces_of_text(split_unspaced);
+      this.lowercase = lowercase;
+    }
+
+    encode(text) {
+      const pieces = (this.lowercase ? text.toLowerCase() : text).match(this.pieces) || [];
+      return pieces.flatMap(piece => this.merge(piece).map(token => this.ids.get(token)));
+    }
+
+    // start from bytes, and join the neighbours that were learned first until nothing can be joined
+    merge(piece) {
+      const tokens = [...new TextEncoder().encode(piece)].map(byte => BYTE_LETTERS[byte]);
+      while (true) {
+        let best = -1, lowest = Infinity;
+        for (let i = 0; i + 1 < tokens.length; i++) {
+          const rank = this.ranks.get(`${tokens[i]} ${tokens[i + 1]}`);
+          if (rank < lowest) [best, lowest] = [i, rank];
+        }
+        if (best < 0) return tokens;
+        tokens.splice(best, 2, tokens[best] + tokens[best + 1]);
+      }
+    }
+
+    bytes(ids) { return Uint8Array.from(ids.flatMap(id => [...this.tokens[id]].map(letter => BYTES.get(letter)))); }
+
+    decode(ids) { return new TextDecoder().decode(this.bytes(ids.filter(id => id > 3))); }
+
+    // a space is shown as ▁; bytes that are no whole character as \xc3
+    words(ids) {
+      return ids.map(id => {
+        if (id <= 3) return [...LABELS, "UNK"][id];
+        try {
+          return new TextDecoder("utf-8", { fatal: true }).decode(this.bytes([id])).replaceAll(" ", "▁");
+        } catch {
+          return [...this.bytes([id])].map(byte => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+        }
+      });
+    }
+  }
+
+  // ---- Weights ----
+
+  const POWERS_OF_2 = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 15));
+
+  function from_half(bits) {
+    const sign = bits >> 15 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = (bits & 1023) / 1024;
+    return exponent ? sign * (1 + fraction) * POWERS_OF_2[exponent] : sign * fraction * POWERS_OF_2[1];
+  }
+
+  // name -> Matrix; a vector is a matrix of one row. `weights` is base64 of float16, `tensors` name -> [shape, first number]
+  function read_tensors(tensors, weights) {
+    const letters = atob(weights);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+    const numbers = new Uint16Array(bytes.buffer);
+
+    const found = {};
+    for (const [name, [shape, start]] of Object.entries(tensors)) {
+      const [rows, cols] = shape.length === 2 ? shape : [1, shape[0]];
+      const matrix = found[name] = new Matrix(rows, cols);
+      for (let i = 0; i < rows * cols; i++) matrix.data[i] = from_half(numbers[start + i]);
+    }
+    return found;
+  }
+
+  // ---- Loading ----
+
+  const here = typeof document === "undefined" ? null : document.currentScript?.src;
+  const models = {};
+  const loading = {};
+
+  // scripts in models/ call this
+  function add_model(stored) { models[stored.name] = new Transformer(stored); }
+
+  function load(name) {
+    if (models[name]) return Promise.resolve(models[name]);
+    loading[name] ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = new URL(`models/${name}.js`, here || document.baseURI);
+      script.onload = () => models[name] ? resolve(models[name]) : reject(new Error(`${script.src} has no model ${name}`));
+      script.onerror = () => reject(new Error(`${script.src} can't be read`));
+      document.head.append(script);
+    });
+    return loading[name];
+  }
+
+  return { load, add_model, models, Transformer, Matrix, WordTokenizer, BPETokenizer, UnknownWord, attention, softmax, sinusoids, layer_norm, linear };
+})();

@@ -1,0 +1,567 @@
+"""The page "Touch a Transformer": its model computes what Python computes, whole and with a part taken away, and its controls work.
+
+All of it runs in a headless Chromium, on the page opened as a file, as by someone who has the site on a disk.
+"""
+
+import copy
+import importlib
+import json
+import random
+
+import pytest
+import torch
+from building import need_tools
+
+need_tools()
+from browsing import phone, requested, switch_theme, visit, wait_for
+from bs4 import BeautifulSoup
+from project import ROOT
+from test_access import axe, complaints, errors, too_wide_for_a_phone  # noqa: F401
+
+from annotated_transformer import load_pretrained, trace_attention
+from annotated_transformer.datasets.sentence_pairs import sentence_pairs
+from annotated_transformer.decoding import generate_ids
+from annotated_transformer.positions import PositionalEncoding
+from annotated_transformer.tokenizers.bpe import BPETokenizer
+from annotated_transformer.translation import PRETRAINED, pretrained_names
+
+pytestmark = pytest.mark.slow
+
+NAMES = pretrained_names()
+N_INPUTS = {"cat": 400, "copier": 250, "numbers-en-de": 350}
+TOLERANCE = 1e-3  # of logits; both sides have the same weights, float16 made float32
+
+
+def inputs(name: str, count: int) -> list[str]:
+    "Sentences that a model can read, the same every time."
+    rng = random.Random(0)
+    if name == "cat":
+        training, held_out = sentence_pairs()
+        return [source for source, _ in rng.sample(training + held_out, count)]
+    if name == "copier":
+        rows = [
+            [rng.randint(3, 12) for _ in range(rng.randint(1, 14))] for _ in range(count)
+        ]
+        return [" ".join(map(str, row)) for row in rows]
+
+    num2words = pytest.importorskip("num2words").num2words
+    numbers = [rng.randrange(10 ** rng.randint(1, 6)) for _ in range(count)]
+    return [num2words(number).replace(",", "") for number in numbers]
+
+
+@pytest.fixture(scope="module")
+def page(site):
+    return (site / "touch.html").as_uri()
+
+
+def open_page(browser, page):
+    visit(browser, page)
+    wait_for(browser, "return document.documentElement.dataset.touch === 'ready'")
+
+
+def in_page(browser, page, script: str, *arguments):
+    "What a script returns that may use `model`, of the name that is its first argument."
+    if not browser.current_url.startswith(page):
+        open_page(browser, page)
+    found = browser.execute_async_script(
+        f"""const done = arguments[arguments.length - 1], given = JSON.parse(arguments[1]);
+        AnnotatedTransformer.load(arguments[0]).then(model => done({{value: (() => {{ {script} }})()}}))
+          .catch(error => done({{error: String(error.stack)}}))""",
+        arguments[0],
+        json.dumps(arguments[1:]),
+    )
+    assert "error" not in found, found["error"]
+    return found["value"]
+
+
+def without_end(ids):
+    return ids[:-1] if ids[-1:] == [2] else ids
+
+
+# ---- The same numbers as in Python ----
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_those_of_python(browser, page, name):
+    "A thousand inputs over all models; what the beam finds for some of them."
+    texts = inputs(name, N_INPUTS.get(name, 100))
+    translator = load_pretrained(name, "cpu")
+    sources = translator.encode(texts)
+
+    ids, greedy, beams = in_page(
+        browser,
+        page,
+        """const [texts, few] = given, sources = texts.map(text => model.source(text));
+        return [sources, sources.map(src => model.greedy_decode(src)).map(({ids, text}) => [ids, text]),
+          sources.slice(0, few).map(src => model.beam_search(src, {beam_size: 3}).answers.map(answer => answer.ids))]""",
+        name,
+        texts,
+        25,
+    )
+
+    assert ids == [[*source, 2] for source in sources]
+    expected = generate_ids(translator.model, sources)
+    assert [without_end(answer) for answer, _ in greedy] == expected
+    decoded = [translator.tokenizer.decode(answer) for answer in expected]
+    assert [text for _, text in greedy] == decoded
+
+    found = translator.search(sources[:25], beam_size=3, n_best=3)
+    assert [without_end(answers[0]) for answers in beams] == [best[0] for best in found]
+
+
+def close(found, expected):
+    "Equal up to the tolerance, which grows with the numbers."
+    found = torch.tensor(found).reshape(expected.shape)
+    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=1e-4)
+
+
+def pairs(name: str, count: int) -> list[tuple[list[int], list[int]]]:
+    "Sources with EOS, and the beginnings of targets: right ones, and one of random ids."
+    translator = load_pretrained(name, "cpu")
+    sources = translator.encode(inputs(name, count))
+    targets = generate_ids(translator.model, sources)
+    rng = random.Random(1)
+    targets[-1] = [rng.randrange(3, len(translator.tokenizer)) for _ in range(9)]
+    return [([*src, 2], [1, *tgt]) for src, tgt in zip(sources, targets)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_and_attention_are_those_of_python(browser, page, name):
+    translator = load_pretrained(name, "cpu")
+    examples = pairs(name, 20)
+
+    found = in_page(
+        browser,
+        page,
+        """return given[0].map(([src, tgt]) => {
+          const encoded = model.encode(src), decoded = model.decode(tgt, encoded);
+          const attention = {...encoded.attention, ...decoded.attention};
+          const numbers = Object.entries(attention).map(([part, layers]) => [part, layers.map(heads => heads.map(m => [...m.data]))]);
+          return [[...decoded.logits.data], Object.fromEntries(numbers)] })""",
+        name,
+        examples,
+    )
+
+    for (src, tgt), (logits, attention) in zip(examples, found):
+        with torch.no_grad():
+            expected = translator.model(torch.tensor([src]), torch.tensor([tgt]))[0]
+        close(logits, expected)
+
+        # what is written last doesn't matter: the model reads all before it
+        maps = trace_attention(translator.model, src[:-1], [*tgt[1:], 2])
+        assert attention.keys() == maps.weights.keys()
+        for part, weights in attention.items():
+            close(weights, maps.weights[part])
+
+
+# ---- A part taken away ----
+
+
+def without_positions(model):
+    for embed in (model.src_embed, model.tgt_embed):
+        embed.positions = PositionalEncoding(0, 0, 0)
+
+
+def without_cross_attention(model):
+    for layer in model.decoder.layers:
+        layer.cross_attention.register_forward_hook(lambda module, given, out: 0 * out)
+
+
+def without_residuals(model):
+    "norm(f(x)) instead of norm(x + f(x)): the sum is taken back before each norm."
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        sublayers = ["self_attention", "cross_attention", "feed_forward"]
+        sublayers = [getattr(layer, name) for name in sublayers if hasattr(layer, name)]
+        norms = [layer.norm1, layer.norm2, getattr(layer, "norm3", None)]
+        for sublayer, norm in zip(sublayers, norms):
+            kept = {}
+            sublayer.register_forward_hook(
+                lambda module, given, out, kept=kept: kept.update(out=out)
+            )
+            norm.register_forward_pre_hook(lambda module, given, kept=kept: kept["out"])
+
+
+def without_scale(model):
+    "Larger queries make up for the division."
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        for name in ("self_attention", "cross_attention"):
+            if hasattr(layer, name):
+                projection = getattr(layer, name).qkv_proj
+                rows = projection.weight.data[: model.config.d_model]
+                rows *= projection.d_k**0.5
+
+
+def without_layer_norm(model):
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        for name in ("norm1", "norm2", "norm3"):
+            if hasattr(layer, name):
+                setattr(layer, name, torch.nn.Identity())
+
+
+def without_head(model):
+    "The first head of the decoder's first cross-attention: W^O no longer reads it."
+    attention = model.decoder.layers[0].cross_attention
+    attention.out_proj.weight.data[:, : attention.qkv_proj.d_v] = 0
+
+
+HEAD = {"part": "decoder cross", "layer": 0, "head": 0}
+CHANGES = {
+    "positions": without_positions,
+    "cross_attention": without_cross_attention,
+    "residuals": without_residuals,
+    "scale": without_scale,
+    "layer_norm": without_layer_norm,
+    "head": without_head,
+    "causal_mask": None,
+    "padding_mask": None,
+}
+N_PADS = 5
+
+
+def logits_without(model, part: str, src: list[int], tgt: list[int]) -> torch.Tensor:
+    "T V: what the library's model computes when a part is missing."
+    model = copy.deepcopy(model)
+    if CHANGES[part]:
+        CHANGES[part](model)
+
+    src, tgt = torch.tensor([src]), torch.tensor([tgt])
+    with torch.no_grad():
+        memory, mask = model.encode(src)
+        if part == "padding_mask":
+            memory, mask = model.encoder(model.src_embed(src)), None
+        is_causal = part != "causal_mask"
+        x = model.tgt_embed(tgt)
+        hidden = model.decoder(x, memory, memory_mask=mask, is_causal=is_causal)
+        return model.logits(hidden)[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_taken_away_changes_what_it_changes_in_python(browser, page, name):
+    "Sources end in padding, which only the model without a padding mask sees."
+    model = load_pretrained(name, "cpu").model
+    examples = [([*src, *[0] * N_PADS], tgt) for src, tgt in pairs(name, 5)]
+
+    found = in_page(
+        browser,
+        page,
+        """const [examples, parts] = given;
+        return parts.map(without => examples.map(([src, tgt]) => [...model.decode(tgt, model.encode(src, without), without).logits.data]))""",
+        name,
+        examples,
+        [{part: HEAD if part == "head" else True} for part in CHANGES],
+    )
+
+    for part, results in zip(CHANGES, found):
+        for (src, tgt), logits in zip(examples, results):
+            expected = logits_without(model, part, src, tgt)
+            close(logits, expected)
+            with torch.no_grad():
+                whole = model(torch.tensor([src]), torch.tensor([tgt]))[0]
+            assert (expected - whole).abs().max() > 0.01, part
+
+
+# ---- Tokenizers ----
+
+ALPHABETS = [
+    "twenty-one thousand ",
+    "abc XYZ ",
+    "äöüß éñ",
+    "0123456789 ",
+    ",.!?'’-_",
+    "三百二十一零",
+    "かなカナー",
+    "ไทย",
+    "😀👍🏽",
+    "\n\t  \u3000",
+]
+CUTTING = """const [tokenizer, texts, all_ids] = given, made = new AnnotatedTransformer.BPETokenizer(tokenizer);
+  return [texts.map(text => made.encode(text)), all_ids.map(ids => made.decode(ids)), made.words([...tokenizer.tokens.keys()])]"""
+
+
+def random_texts(count: int) -> list[str]:
+    rng = random.Random(0)
+    texts = ["", " ", "it's we'll I'd", "a  b   c ", "twenty-one"]
+    while len(texts) < count:
+        pieces = [rng.choice(ALPHABETS) for _ in range(rng.randint(1, 5))]
+        texts.append("".join("".join(rng.choices(p, k=rng.randint(1, 12))) for p in pieces))
+    return texts
+
+
+def stored(tokenizer: BPETokenizer, **options) -> dict:
+    "As docs/export_models.py writes it."
+    model = json.loads(tokenizer.tokenizer.to_str())["model"]
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    return dict(tokens=tokens, merges=merges, **options)
+
+
+@pytest.mark.parametrize("split_unspaced", [False, True])
+def test_byte_pairs_are_those_of_python(browser, page, split_unspaced):
+    "A thousand texts of several scripts, and ids that are no text."
+    pytest.importorskip("tokenizers")
+    texts = random_texts(1000)
+    tokenizer = BPETokenizer.learn(texts, vocab_size=500, split_unspaced=split_unspaced)
+    rng = random.Random(0)
+    all_ids = [rng.choices(range(len(tokenizer)), k=8) for _ in range(200)]
+
+    options = dict(split_unspaced=split_unspaced, lowercase=False)
+    ids, decoded, labels = in_page(
+        browser, page, CUTTING, "cat", stored(tokenizer, **options), texts, all_ids
+    )
+
+    assert ids == [tokenizer.encode(text) for text in texts]
+    assert decoded == [tokenizer.decode(ids) for ids in all_ids]
+    special = labels[:4]
+    assert special == ["PAD", "BOS", "EOS", "UNK"]
+
+
+# ---- What the page says of the running example ----
+
+
+def test_the_things_to_try_come_out_as_the_page_says(browser, page):
+    answers, looks_at = in_page(
+        browser,
+        page,
+        """const src = model.source("I have seen the cat"), head = {part: "decoder cross", layer: 1, head: 2};
+        const after = (text, without) => model.greedy_decode(src, {begin: model.tokenizer.encode(text)}, without).text;
+        const {steps} = model.greedy_decode(src);
+        const weight = (step, head, key) => steps[step].attention["decoder cross"][1][head].row(step)[key];
+        return [[after("sie"), after("ich habe das"), after("", {head})], [weight(4, 1, 2), weight(0, 2, 0)]]""",
+        "cat",
+    )
+
+    assert answers == [
+        "sie haben die Katze gesehen",
+        "ich habe das Schaf gesehen",
+        "sie haben die Katze gesehen",
+    ]
+    assert looks_at[0] > 0.985 and looks_at[1] > 0.9
+
+
+# ---- Models that the page cannot run ----
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    export_models = importlib.import_module("export_models")
+    config = json.loads((PRETRAINED / "cat" / "config.json").read_text(encoding="utf-8"))
+    config["positions"] = "rotary"
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    with pytest.raises(ValueError, match="positions = 'rotary'"):
+        export_models.read_config(tmp_path)
+
+
+# ---- The page ----
+
+
+def press(browser, element, how: str):
+    "By mouse, by keyboard, or by finger."
+    from selenium.webdriver.common.keys import Keys
+
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    if how == "mouse":
+        element.click()
+    elif how == "keyboard":
+        browser.execute_script("arguments[0].focus()", element)
+        browser.switch_to.active_element.send_keys(Keys.ENTER)
+    else:
+        x, y = browser.execute_script(
+            "const r = arguments[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]",
+            element,
+        )
+        touch = "Input.dispatchTouchEvent"
+        points = [dict(x=x, y=y)]
+        browser.execute_cdp_cmd(touch, dict(type="touchStart", touchPoints=points))
+        browser.execute_cdp_cmd(touch, dict(type="touchEnd", touchPoints=[]))
+        browser.execute_async_script("setTimeout(arguments[0], 100)")
+
+
+def control(browser, key: str):
+    return browser.find_element("css selector", f'.touch [data-key="{key}"]')
+
+
+def texts_of(browser, selector: str) -> list[str]:
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)",
+        selector,
+    )
+
+
+def answer(browser) -> str:
+    [said] = texts_of(browser, "p.touch-said[aria-live]")
+    return said.removeprefix("Its answer: ")
+
+
+def test_it_opens_with_an_answer_from_a_file(browser, page, site):
+    "It asks nobody else, and its files are small."
+    open_page(browser, page)
+
+    assert answer(browser) == "ich habe die Katze gesehen"
+    assert not errors(browser)
+    asked = [url for url in requested(browser) if not url.startswith(("file:", "data:"))]
+    assert not asked
+
+    files = [site / "touch.html", site / "_static" / "touch.css"]
+    files += [site / "_static" / name for name in ("transformer.js", "touch.js")]
+    files += sorted((site / "_static" / "models").glob("*.js"))
+    assert len(files) == 4 + len(NAMES) + 1
+    assert sum(file.stat().st_size for file in files) < 3e6
+
+
+@pytest.mark.parametrize("how", ["mouse", "keyboard", "finger"])
+def test_every_control_works(browser, page, how):
+    open_page(browser, page)
+
+    def click(key):
+        press(browser, control(browser, key), how)
+
+    # a sentence of one's own, and one with a word that isn't known
+    field = browser.find_element("id", "touch-text")
+    field.clear()
+    field.send_keys("she has not fed a horse\n")
+    assert answer(browser) == "sie hat ein Pferd nicht gefüttert"
+    field.clear()
+    field.send_keys("she has not fed a unicorn")
+    press(browser, browser.find_element("css selector", ".touch-form button"), how)
+    assert "unicorn" in texts_of(browser, ".touch-fault")[0]
+    click("I have seen the cat")
+    assert answer(browser) == "ich habe die Katze gesehen"
+    assert texts_of(browser, ".touch-fault") == [""]
+
+    # word by word
+    click("next")
+    assert answer(browser) == "…"
+    click("next")
+    click("next")
+    assert answer(browser) == "ich habe"
+    click("rest")
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+    # another word than the model's; it goes on from there
+    click("query 2")
+    assert texts_of(browser, ".touch-bars em") == ["ich habe"]
+    [*_, other] = texts_of(browser, ".touch-bar-word")[:2]
+    click("bar 1")
+    assert answer(browser).split()[:3] == ["ich", "habe", other]
+    click("I have seen the cat")
+
+    # attention: a word of the answer, a word of the sentence, a part, a head
+    click("token 4")
+    assert (
+        "to write gesehen, the model looks at seen"
+        in texts_of(browser, ".touch-caption")[0]
+    )
+    click("key 2")
+    assert "seen is looked at by gesehen" in texts_of(browser, ".touch-caption")[0]
+    click("Attention of encoder self")
+    click("query 1")
+    click("head 0 1")
+    assert texts_of(browser, ".touch-caption")[0].startswith(
+        "Head 2 of layer 1: have looks at"
+    )
+
+    # all that can be taken away, and put back
+    for part in CHANGES:
+        click(part)
+        assert control(browser, part).get_attribute("aria-checked") == "true"
+        assert len(texts_of(browser, ".touch-pane .touch-tokens")) == 2
+        click(part)
+        assert control(browser, part).get_attribute("aria-checked") == "false"
+    click("cross_attention")
+    broken = answer(browser)
+    click("she has not fed a horse")
+    assert answer(browser) == broken
+    click("restore")
+    assert answer(browser) == "sie hat ein Pferd nicht gefüttert"
+
+    # the beam
+    click("Beam size 2")
+    wait_for(browser, "return document.querySelectorAll('.touch-answers li').length === 2")
+    click("answer 1")
+    assert control(browser, "answer 1").get_attribute("aria-pressed") == "true"
+    assert not errors(browser)
+
+
+def test_each_model_can_be_chosen(browser, page):
+    open_page(browser, page)
+
+    for name in NAMES:
+        press(browser, control(browser, f"Model {name}"), "mouse")
+        wait_for(
+            browser,
+            "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
+            name,
+        )
+        text = browser.find_element("id", "touch-text").get_property("value")
+        assert (
+            answer(browser)
+            == load_pretrained(name, "cpu").translate([text], beam_size=1)[0]
+        )
+
+
+def test_the_answers_of_the_beam_are_shown(browser, page):
+    open_page(browser, page)
+    wait_for(browser, "return document.querySelector('.touch-answers li')")
+
+    shown = texts_of(browser, ".touch-answers button > span")
+    [expected] = load_pretrained("cat", "cpu").translate(
+        ["I have seen the cat"], beam_size=4, n_best=4
+    )
+    assert shown == expected
+
+
+def test_an_unchanged_answer_leads_to_an_example_that_changes(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "positions"), "mouse")
+    assert "stays the same" in texts_of(browser, ".touch-verdict")[0]
+
+    press(browser, control(browser, "try another"), "mouse")
+    assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_use_it(browser, page, axe, theme):  # noqa: F811
+    "Also with a fault, and with something taken away."
+    open_page(browser, page)
+    for part in ("positions", "head"):
+        press(browser, control(browser, part), "mouse")
+    press(browser, control(browser, "next"), "mouse")
+    field = browser.find_element("id", "touch-text")
+    field.send_keys(" unicorn\n")
+    switch_theme(browser, theme)
+
+    found = complaints(browser, axe, theme)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_fits_a_phone(browser, page, name):
+    with phone(browser):
+        open_page(browser, page)
+        press(browser, control(browser, f"Model {name}"), "mouse")
+        wait_for(
+            browser,
+            "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
+            name,
+        )
+        for part in ("positions", "padding_mask"):
+            press(browser, control(browser, part), "mouse")
+
+        assert not too_wide_for_a_phone(browser)
+        cut = browser.execute_script(
+            """return [...document.querySelectorAll('.touch :is(button, p, input, select)')].filter(e => !e.closest('.touch-scroll, .touch-chips, .touch-said')
+              && !e.matches('.touch-said') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 100))"""
+        )
+        assert not cut
+
+
+def test_without_a_script_there_is_a_picture(site):
+    "And a sentence that says where the model runs. Nothing hides them but a script."
+    html = (site / "touch.html").read_text(encoding="utf-8")
+    soup = BeautifulSoup(html, "html.parser")
+    still = soup.select_one(".touch-still")
+
+    assert still.select_one("svg.diagram, img")
+    assert still.select_one("a[href$='touch.html']")
+    assert "touch-runs" not in soup.html.get("class", [])
