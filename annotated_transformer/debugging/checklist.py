@@ -25,6 +25,7 @@ from annotated_transformer.debugging.probes import (
     is_huggingface,
     logits_in,
     prepare,
+    probe_attention,
     probe_batch,
     probe_call,
     probe_empty_row,
@@ -34,12 +35,15 @@ from annotated_transformer.debugging.probes import (
     probe_memory,
     probe_order,
     probe_padding,
+    probe_parts,
     probe_reach,
     probe_residual,
     probe_rotary,
     probe_scale,
     probe_sharing,
     probe_vocabulary,
+    configured_dropout,
+    follow_call,
     record_attention,
     rounding_unit,
     tolerance,
@@ -74,8 +78,15 @@ def probe_finite(subject: ModelUnderTest):  # what is examined
     wrong = int((~finite).sum())
     cause = ''
     for record in record_attention(subject, *subject.inputs) if wrong else ():
+        sums = record.row_sums
         if (record.scores == -torch.inf).all(-1).any():
             cause = '; a query may see no key at all: does the mask hide the wrong side?'
+        elif sums is not None and (sums > 1 + 1e-2).any():
+            cause = (
+                '; the softmax is taken over another axis than the keys, such as the heads'
+            )
+        if cause:
+            break  # later ones read what this one spoiled
     return verdict(
         not wrong,
         'all logits are finite',
@@ -98,12 +109,24 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
 
     if not moved and not layers:
         return ProbeResult(None, 'not judged: no layer of dropout was found, and none acts')
-    return verdict(
-        moved > 0,
-        'dropout acts in training',
-        f'{len(layers)} layers of dropout, and none acts in training',
-        moved,
-    )
+    if not moved:
+        return ProbeResult(
+            False, f'{len(layers)} layers of dropout, and none acts in training'
+        )
+
+    # weights that were dropped no longer sum to one
+    asked = configured_dropout(subject.model)
+    sums = [
+        record.row_sums
+        for record in follow_call(subject, *subject.inputs, training=True).records
+        if record.row_sums is not None
+    ]
+    if asked and sums and all((x - 1).abs().max() < 1e-3 for x in sums):
+        return ProbeResult(
+            False,
+            f'{asked} of the attention weights should be dropped in training, and none is',
+        )
+    return ProbeResult(True, 'dropout acts in training', moved)
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-cache
 def explain_cache(
@@ -175,6 +198,8 @@ PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
     'order': probe_order,
     'rotary': probe_rotary,
     'scale': probe_scale,
+    'attention': probe_attention,
+    'parts': probe_parts,
     'padding': probe_padding,
     'empty row': probe_empty_row,
     'batch': probe_batch,

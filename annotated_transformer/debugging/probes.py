@@ -24,17 +24,19 @@ from torch.utils._pytree import tree_leaves
 from ..config import argument_error, check_choice, check_sizes
 
 # %% auto #0
-__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'RANK', 'UNSCALED', 'ProbeResult', 'verdict', 'ModelUnderTest',
-           'config_value', 'sample_ids', 'guess_architecture', 'usable_ids', 'target_vocab_size', 'parameters_of',
-           'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call',
-           'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation',
-           'follow_call', 'record_attention', 'expected_scale', 'probe_scale', 'repeated_token', 'ignores_positions',
-           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary',
-           'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs', 'probe_order', 'probe_padding', 'mask_remedy',
+__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'CHOOSERS', 'RANK', 'UNSCALED', 'ProbeResult', 'verdict',
+           'ModelUnderTest', 'config_value', 'configured_dropout', 'sample_ids', 'guess_architecture', 'usable_ids',
+           'target_vocab_size', 'parameters_of', 'argument_names', 'is_huggingface', 'default_call', 'plain_call',
+           'logits_in', 'prepare', 'probe_call', 'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail',
+           'AttentionTrace', 'every_operation', 'follow_call', 'record_attention', 'expected_scale', 'probe_scale',
+           'probe_attention', 'heads_of', 'all_equal', 'repeated_token', 'ignores_positions', 'turns', 'rotary_angles',
+           'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary', 'probe_leak', 'probe_reach',
+           'swap_effect', 'telling_outputs', 'probe_order', 'adds_positions_twice', 'probe_padding', 'mask_remedy',
            'uneven_rows', 'probe_empty_row', 'gradients', 'more_inputs', 'format_names', 'probe_gradient',
-           'probe_batch', 'probe_logits', 'token_tables', 'probe_vocabulary', 'layer_stacks', 'zero_matrices',
-           'side_of', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'equal_matrices',
-           'probe_sharing']
+           'unlearning_embeddings', 'probe_batch', 'explain_rows', 'probe_logits', 'token_tables', 'probe_vocabulary',
+           'probe_parts', 'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of', 'kept_calls', 'carried_times',
+           'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers',
+           'equal_matrices', 'probe_sharing']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -108,6 +110,15 @@ def config_value(
         if value is not None:
             return value
     return None
+
+
+def configured_dropout(
+    model,  # whose `config` is read, if it has one
+) -> float:  # 0: none, or not known
+    "The dropout of attention weights that a configuration asks for."
+    names = 'attention_dropout', 'attention_probs_dropout_prob', 'attn_pdrop'
+    asked = config_value(model, *names)
+    return asked if isinstance(asked, float) else 0.0
 
 
 def sample_ids(
@@ -526,6 +537,10 @@ class Trail:
     projected: Tensor | None = None  # what that projection read
     product: tuple = ()  # of scores: queries, keys and what they were made of
     record: AttentionRecord | None = None  # of weights, and of what they mixed
+    matrix: tuple | None = None  # shape of the last one, if nothing has bent its output
+    added: tuple | None = (
+        None  # tables that were added up to it; None: it is more than a sum
+    )
 
 
 # operations that leave numbers as they are, or add something to them
@@ -537,6 +552,11 @@ CARRIERS = {
     *'view_as_real repeat roll constant_pad_nd as_strided _reshape_alias'.split(),
     *'unflatten flatten tril triu lift_fresh slice_scatter select_scatter'.split(),
 }
+CHOOSERS = {
+    'where',
+    'masked_fill',
+    'masked_fill_',
+}  # carriers that an activation may be made of
 RANK = {'hidden': 0, 'mixed': 1, 'score': 2, 'weights': 3}
 
 
@@ -547,6 +567,9 @@ class AttentionTrace(TorchDispatchMode):
         super().__init__()
         self.records: list[AttentionRecord] = []
         self.tables: list[tuple[Tensor, Tensor]] = []  # embeddings V D, and ids asked for
+        self.projected: list[Tensor] = []  # what each projection read
+        self.unbent: list[tuple] = []  # widths of two matrices with no activation between
+        self.sums: list[tuple] = []  # tables that were added up
         self.trails: dict[int, Trail] = {}  # address of the memory -> what is in it
         self.alive: list[Tensor] = []  # so that no address is used twice
 
@@ -572,7 +595,8 @@ class AttentionTrace(TorchDispatchMode):
     def follow(self, name, args, kwargs, given, trails, out) -> Trail | None:
         if name == 'embedding':
             self.tables.append((args[0], args[1]))
-            return Trail('hidden')
+            table = (args[0].data_ptr(), *args[1].flatten().tolist())
+            return Trail('hidden', added=(table,))
         known = [trail for trail in trails if trail is not None]
         if not known:
             return None
@@ -590,10 +614,26 @@ class AttentionTrace(TorchDispatchMode):
             if main.kind == 'hidden' and 1 in (given[0].shape[-1:] + given[1].shape[-1:]):
                 return replace(main, scale=1.0)  # a norm of queries or keys
         if name in ('mul', 'mul_', 'div', 'div_'):
-            return replace(main, scale=self.scaled(name, args, given, trails, main))
+            matrix = None if len(known) > 1 else main.matrix  # a product of two is no line
+            scale = self.scaled(name, args, given, trails, main)
+            return replace(main, scale=scale, matrix=matrix)
+        if name in ('add', 'add_') and len(given) == 2:
+            return replace(main, added=self.added(given, trails))
         if name in CARRIERS:
-            return main
-        return replace(main, scale=None)
+            return replace(main, matrix=None) if name in CHOOSERS else main
+        return replace(main, scale=None, matrix=None, added=None)
+
+    def added(self, given, trails):  # what a sum consists of, if of nothing but tables
+        parts = []
+        for x, trail in zip(given, trails):
+            if trail is None:
+                parts.append((x.data_ptr(), *x.shape))
+            elif trail.added is None:
+                return None
+            else:
+                parts.extend(trail.added)
+        self.sums.append(tuple(parts))
+        return tuple(parts)
 
     def scaled(self, name, args, given, trails, main):  # a multiplication, or a division
         if main.scale is None:
@@ -640,7 +680,14 @@ class AttentionTrace(TorchDispatchMode):
         record = trail.record if trail else None
         if record is not None and record.merged is None:
             record.merged = data
-        return Trail('hidden', projected=data)
+        self.projected.append(data)
+        if not left:
+            return Trail('hidden', projected=data)
+
+        matrix = tuple(b.shape[-2:])
+        if left.kind == 'hidden' and left.matrix and left.matrix[1] == matrix[0]:
+            self.unbent.append((*left.matrix, matrix[1]))
+        return Trail('hidden', projected=data, matrix=matrix)
 
     def softmax(self, main, scores, out):
         if main.kind != 'score':
@@ -667,10 +714,11 @@ def every_operation():
 def follow_call(
     subject: ModelUnderTest,  # what is examined
     *inputs: Tensor,  # ids
+    training: bool = False,  # in training mode
 ) -> AttentionTrace:
-    "What one call in evaluation did."
+    "What one call did."
     with every_operation(), AttentionTrace() as trace:
-        subject.call(*inputs)
+        subject.call(*inputs, training=training)
     return trace
 
 
@@ -731,6 +779,63 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
     return ProbeResult(
         True, f'scores are multiplied by {judged[0].scale:.3g}, as they should be'
     )
+
+
+def probe_attention(subject: ModelUnderTest):  # what is examined
+    "Does a query mix the values of its keys, by weights that sum to one?"
+    records = [
+        record
+        for record in record_attention(subject, *subject.inputs)
+        if record.row_sums is not None
+    ]
+    if not records:
+        return ProbeResult(None, 'not judged: no attention was recognised')
+
+    for n, record in enumerate(records):
+        most = record.row_sums.max().item()
+        if most > 1 + 1e-2:
+            return ProbeResult(
+                False,
+                f'the weights of a query in attention {n} sum to {most:.2g}; '
+                'is the softmax taken over the keys?',
+                most,
+            )
+
+        # each head has values of its own, or shares its keys as well
+        values, keys = heads_of(record.values), heads_of(record.keys)
+        if all_equal(values) and not all_equal(keys):
+            return ProbeResult(
+                False,
+                f'all heads of attention {n} mix the same values, with keys of their own',
+            )
+
+        for name, one, other in (
+            ('queries and keys', record.queries, record.keys),
+            ('keys and values', record.keys, record.values),
+        ):
+            if one.shape == other.shape and torch.equal(one, other):
+                return ProbeResult(
+                    None,
+                    f'{name} of attention {n} are the same numbers; is one projection used '
+                    'for both? (Reformer shares queries and keys on purpose)',
+                    note=True,
+                )
+    return ProbeResult(True, 'each query mixes values by weights that sum to one')
+
+
+def heads_of(
+    x: Tensor,  # B*H L D
+    rows: int = 2,  # B, of the subject
+) -> Tensor:  # B H L D
+    "The heads of one text beside each other."
+    return x.reshape(rows, -1, *x.shape[-2:])
+
+
+def all_equal(
+    heads: Tensor,  # B H L D
+) -> bool:  # False for a single head
+    "Whether there are several heads, and all hold the same numbers."
+    return heads.shape[1] > 1 and torch.equal(heads, heads[:, :1].expand_as(heads))
 
 
 def repeated_token(
@@ -1075,7 +1180,22 @@ def probe_order(subject: ModelUnderTest):  # what is examined
             'all scores of a repeated token are equal in every layer; positions are missing '
             '(the causal mask alone tells a deep model something of the order)',
         )
+    if adds_positions_twice(subject):
+        return ProbeResult(
+            False, 'positions are added twice: the same table, before the first layer'
+        )
     return ProbeResult(True, 'swapping any two neighbours changes the outputs', least)
+
+
+def adds_positions_twice(
+    subject: ModelUnderTest,  # what is examined
+) -> bool:
+    "Whether one table is added to the embeddings more often than another."
+    for tables in follow_call(subject, *subject.inputs).sums:
+        repeats = {tables.count(table) for table in tables}
+        if len(repeats) > 1:
+            return True
+    return False
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-padding
 def probe_padding(subject: ModelUnderTest):  # what is examined
@@ -1198,14 +1318,14 @@ def more_inputs(
     subject: ModelUnderTest,  # what is examined
     rows: int = 32,  # of each input
 ) -> tuple:  # inputs, on the device of the model
-    "More random rows, of the same lengths."
+    "More random rows, of the same lengths, but of two tokens at least."
     generator = torch.Generator().manual_seed(subject.seed + 1)
-    return tuple(
-        sample_ids(list(subject.usable_ids), ids.shape[1], rows, generator)[0].to(
-            ids.device
-        )
-        for ids in subject.inputs
-    )
+    inputs = []
+    for ids in subject.inputs:
+        length = max(2, ids.shape[1])  # among one key, queries have nothing to choose
+        more, _ = sample_ids(list(subject.usable_ids), length, rows, generator)
+        inputs.append(more.to(ids.device))
+    return tuple(inputs)
 
 
 def format_names(
@@ -1243,7 +1363,48 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
         return ProbeResult(False, message, len(dead + wild))
     if wild:
         return ProbeResult(False, f'not finite: {format_names(wild)}', len(wild))
+
+    cut = unlearning_embeddings(subject)
+    if cut:
+        return ProbeResult(
+            False,
+            f'no gradient reaches {format_names(cut)} from the ids it read, only from the '
+            'outputs that share it; is the embedding detached?',
+            len(cut),
+        )
     return ProbeResult(True, f'gradients reach all {len(slopes)} parameters')
+
+
+def unlearning_embeddings(
+    subject: ModelUnderTest,  # what is examined
+) -> list[str]:  # names of modules
+    "Embeddings that get no gradient from what was looked up, though they are trained."
+    if not isinstance(subject.model, nn.Module):
+        return []
+    looked_up: list[tuple[str, Tensor]] = []
+    hooks = []
+    for name, module in subject.model.named_modules():
+        if isinstance(module, nn.Embedding) and module.weight.requires_grad:
+
+            def keep(module, args, out, name=name):
+                if any(args and args[0] is ids for ids in subject.inputs):
+                    looked_up.append((name, out))
+
+            hooks.append(module.register_forward_hook(keep))
+    try:
+        with torch.enable_grad():
+            log_probs = subject.call(*subject.inputs).float().log_softmax(-1)
+            loss = (log_probs * torch.randn_like(log_probs)).sum()
+            wanted = [out for _, out in looked_up if out.requires_grad]
+            slopes = torch.autograd.grad(loss, wanted, allow_unused=True) if wanted else ()
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+    reached = {
+        id(out) for out, slope in zip(wanted, slopes) if slope is not None and slope.any()
+    }
+    return [name for name, out in looked_up if id(out) not in reached]
 
 # %% ../../nbs/82_debugging.probes.ipynb #probe-batch
 def probe_batch(subject: ModelUnderTest):  # what is examined
@@ -1254,7 +1415,9 @@ def probe_batch(subject: ModelUnderTest):  # what is examined
     moved = (alone - together).abs().max().item()
     if not moved <= tolerance(subject):
         return ProbeResult(
-            False, f'a row alone and in a batch differ by {moved:.2g}', moved
+            False,
+            f'a row alone and in a batch differ by {moved:.2g}{explain_rows(subject)}',
+            moved,
         )
 
     # in training, beside another second row
@@ -1269,6 +1432,24 @@ def probe_batch(subject: ModelUnderTest):  # what is examined
         max(moved, mixed),
     )
 
+
+def explain_rows(
+    subject: ModelUnderTest,  # a model whose rows depend on each other
+) -> str:  # empty if nothing was recognised
+    "Whether attention goes along the batch."
+    batch = len(subject.inputs[-1])
+    lengths = {ids.shape[1] for ids in subject.inputs}
+    compared = {
+        tuple(record.scores.shape[-2:])
+        for record in record_attention(subject, *subject.inputs)
+    }
+    if (batch, batch) in compared and batch not in lengths:
+        return (
+            '; attention compares the rows, not the tokens: batch and length are exchanged '
+            '(nn.MultiheadAttention and its layers need batch_first=True)'
+        )
+    return ''
+
 # %% ../../nbs/82_debugging.probes.ipynb #probe-logits
 def probe_logits(subject: ModelUnderTest):  # what is examined
     "Are the outputs logits, and not probabilities?"
@@ -1280,6 +1461,14 @@ def probe_logits(subject: ModelUnderTest):  # what is examined
         far = (logits.sum(axis) - 1).abs().max().item()
         if far < 1e-2 and logits.min() >= 0:
             return ProbeResult(False, f'the outputs are shares that sum to one: {words}', 1)
+
+    if logits.min() == 0 and (logits == 0).float().mean() > 0.05:
+        if (logits % 1 > 0).any():  # whole numbers are counts
+            return ProbeResult(
+                False,
+                'no logit is below 0, and many are exactly 0: a ReLU at the end? Leave it out',
+                1,
+            )
 
     inside = (logits > 0) & (logits < 1)
     if inside.float().mean() > 0.5 and logits.min() >= 0 and logits.max() <= 1:
@@ -1350,6 +1539,35 @@ def probe_vocabulary(subject: ModelUnderTest):  # what is examined
             return unread
     return ProbeResult(True, f'{n_logits} ids can be read and predicted')
 
+# %% ../../nbs/82_debugging.probes.ipynb #probe-parts
+def probe_parts(subject: ModelUnderTest):  # what is examined
+    "Is there an activation between two matrices, and do norms divide by D?"
+    trace = follow_call(subject, *subject.inputs)
+    if not trace.projected:
+        return ProbeResult(None, 'not judged: no products with matrices were recognised')
+
+    for width, middle, out in trace.unbent:
+        if middle > width and middle > out:
+            return ProbeResult(
+                False,
+                f'two matrices, {width} to {middle} to {out}, with nothing between them: they '
+                'are one matrix, and the activation is missing',
+            )
+    for data in trace.projected:
+        rows = data.flatten(0, -2).float()
+        if rows.shape[1] < 2 or not (rows.mean(1).abs() < 1e-4).all():
+            continue
+        if ((rows.var(1) - 1).abs() < 1e-4).all():
+            return ProbeResult(
+                None,
+                f'a norm divides by D - 1 = {rows.shape[1] - 1}, as x.std() does; layer norm '
+                'divides by D, and imported weights need the same',
+                note=True,
+            )
+    return ProbeResult(
+        True, 'matrices have activations between them, and norms divide by D'
+    )
+
 # %% ../../nbs/82_debugging.probes.ipynb #residual-probe
 def layer_stacks(
     model,  # any model
@@ -1389,27 +1607,143 @@ def zero_matrices(
             p.data = data
 
 
+def watch_lengths(
+    subject: ModelUnderTest,  # what is examined
+    modules: dict,  # name -> module
+    look: Callable,  # for each call: with the name and the lengths, in the order of arguments
+):
+    "Run the model, and see how long the texts are that its modules are called with."
+    # the number of rows must not be taken for a length
+    taken = {ids.shape[1] for ids in subject.inputs}
+    n_rows = next(n for n in range(2, 5) if n not in taken)
+    inputs = [ids[[row % len(ids) for row in range(n_rows)]] for ids in subject.inputs]
+
+    def hook_of(name):
+        def hook(module, args, kwargs):
+            lengths = []
+            for x in [*args, *kwargs.values()]:
+                if isinstance(x, Tensor) and x.ndim == 3 and n_rows in x.shape[:2]:
+                    batch_first = x.shape[0] == n_rows
+                    lengths.append(x.shape[1] if batch_first else x.shape[0])
+            look(name, lengths)
+
+        return hook
+
+    hooks = [
+        module.register_forward_pre_hook(hook_of(name), with_kwargs=True)
+        for name, module in modules.items()
+    ]
+    try:
+        with every_operation():
+            subject.logits(*inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def side_of(
     subject: ModelUnderTest,  # what is examined
     layer: nn.Module,  # of a stack
-) -> int | None:  # which input it reads; None: it is not called
+) -> int | None:  # which input it works on; None: it is not called
     "Whether a layer works on the source or on the target, by its length."
-    lengths = [ids.shape[1] for ids in subject.inputs]
-    found: list[int] = []
+    found = []
 
-    def look(module, args, kwargs):
-        for x in [*args, *kwargs.values()]:
-            if isinstance(x, Tensor) and x.ndim == 3:
-                found.extend(lengths.index(n) for n in x.shape[:2] if n in lengths)
-                return
+    def look(name, lengths):
+        found.extend(lengths[:1])  # of the decoder's, the second is the memory
 
-    hook = layer.register_forward_pre_hook(look, with_kwargs=True)
+    watch_lengths(subject, {'layer': layer}, look)
+    for side, ids in enumerate(subject.inputs):
+        if found and found[0] == ids.shape[1]:
+            return side
+    return None
+
+
+@contextmanager
+def kept_calls(
+    modules,  # of the model
+    change: Callable | None = None,  # of what each of them reads
+):
+    """Within the `with` block, for each call of a module, what it read and returned. Texts are
+    the first tensors of three axes."""
+    calls: list[list[Tensor]] = []
+
+    def is_text(x):
+        return isinstance(x, Tensor) and x.ndim == 3 and x.is_floating_point()
+
+    def before(module, args, kwargs):
+        args, kwargs = list(args), dict(kwargs)
+        for where, keys in ((args, range(len(args))), (kwargs, list(kwargs))):
+            for key in keys:
+                if is_text(where[key]):
+                    if change is not None:
+                        where[key] = change(where[key])
+                    calls.append([where[key].clone()])
+                    return tuple(args), kwargs
+        calls.append([])
+        return tuple(args), kwargs
+
+    def after(module, args, out):
+        calls[-1].extend([x.clone() for x in tree_leaves(out) if is_text(x)][:1])
+
+    hooks = []
+    for module in modules:
+        hooks.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        hooks.append(module.register_forward_hook(after))
     try:
-        with every_operation():
-            subject.logits(*subject.inputs)
+        yield calls
     finally:
-        hook.remove()
-    return found[0] if found else None
+        for hook in hooks:
+            hook.remove()
+
+
+def carried_times(
+    subject: ModelUnderTest,  # what is examined
+    stack: nn.ModuleList | nn.Sequential,  # layers with residual connections
+    others: tuple,  # inputs to compare with
+) -> float:  # 1 for x + ...; 0: a norm follows, or it cannot be told
+    "How many times its input the first layer returns, if its matrices are zero."
+    with every_operation(), zero_matrices(stack[0]), kept_calls([stack[0]]) as calls:
+        subject.logits(*subject.inputs)
+        subject.logits(*others)
+    if len(calls) != 2 or any(len(call) != 2 for call in calls):
+        return 0.0
+    if len({x.shape for call in calls for x in call}) > 1:
+        return 0.0
+
+    (read, written), (read_too, written_too) = calls
+    came, went = (read_too - read).double(), (written_too - written).double()
+    times = ((came * went).sum() / came.square().sum()).item()
+    return (
+        times if torch.allclose(went, times * came, atol=1e-3 * came.abs().max()) else 0.0
+    )
+
+
+def reads_norm_only(
+    subject: ModelUnderTest,  # what is examined
+    stack: nn.ModuleList | nn.Sequential,  # layers with residual connections
+) -> bool:
+    """Whether no layer returns anything else if the tokens it reads become longer or shorter,
+    each by another factor."""
+    written = []
+    for seed in range(2):
+        generator = torch.Generator().manual_seed(seed)
+
+        def stretched(x, generator=generator):
+            factors = 1 + torch.rand(*x.shape[:2], 1, generator=generator)
+            # long enough that the epsilon of a norm doesn't count
+            unit = x / x.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-12)
+            return 10 * unit * factors.to(x)
+
+        with every_operation(), kept_calls(stack, stretched) as calls:
+            subject.logits(*subject.inputs)
+        if not calls or any(len(call) != 2 for call in calls):
+            return False
+        written.append([out for _, out in calls])
+
+    for one, other in zip(*written):
+        if not (one - other).abs().max() <= 1e-4 * one.abs().max():
+            return False
+    return True
 
 
 def probe_residual(subject: ModelUnderTest):  # what is examined
@@ -1441,6 +1775,23 @@ def probe_residual(subject: ModelUnderTest):  # what is examined
                 f'without its matrices, {format_names(cut or [name])} passes nothing on: a '
                 'residual connection, x + ..., is missing',
                 len(cut),
+            )
+
+        times = carried_times(subject, stack, others)
+        if times > 1.5:
+            return ProbeResult(
+                False,
+                f'without its matrices, {name}.0 returns {times:.2g} times what it read: is x '
+                'added twice?',
+                times,
+            )
+        several = subject.inputs[side].shape[1] > 2  # one token alone only becomes longer
+        if several and reads_norm_only(subject, stack):
+            return ProbeResult(
+                None,
+                f'the layers of {name} carry on the norm of what they read, not x itself; is it '
+                'x = norm(x), and then x + ...?',
+                note=True,
             )
     if not judged:
         return ProbeResult(None, 'not judged: no list of layers was found')
@@ -1502,35 +1853,29 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
 def two_roles(
     subject: ModelUnderTest,  # an encoder-decoder
 ) -> list[str]:  # names
-    "Modules with weights that are called as self-attention and as cross-attention."
+    """Modules with weights that are called as self-attention, with texts of one length, and
+    as cross-attention, with texts of two."""
     if len(subject.inputs) < 2 or not isinstance(subject.model, nn.Module):
         return []
-    lengths = {ids.shape[1] for ids in subject.inputs}
-    seen: dict[str, set] = {}  # name -> the lengths of each call
-    hooks = []
+
+    source_and_target = {ids.shape[1] for ids in subject.inputs}
+    as_self_attention = set()
+    as_cross_attention = set()
+
+    def look(name, lengths):
+        found = source_and_target & set(lengths)
+        if len(found) == 1:
+            as_self_attention.add(name)
+        elif len(found) == 2:
+            as_cross_attention.add(name)
+
+    weighty = {}
     for name, module in subject.model.named_modules():
         if name and any(True for _ in module.parameters()):
+            weighty[name] = module
 
-            def look(module, args, kwargs, name=name):
-                met = set()
-                for x in [*args, *kwargs.values()]:
-                    if isinstance(x, Tensor) and x.ndim == 3:
-                        met |= lengths & {*x.shape[:2]}
-                seen.setdefault(name, set()).add(frozenset(met))
-
-            hooks.append(module.register_forward_pre_hook(look, with_kwargs=True))
-    try:
-        with every_operation():
-            subject.logits(*subject.inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    # both lengths in one call is cross-attention, one of them is self-attention
-    return [
-        name
-        for name, calls in seen.items()
-        if frozenset(lengths) in calls and any(len(call) == 1 for call in calls)
-    ]
+    watch_lengths(subject, weighty, look)
+    return [name for name in weighty if name in as_self_attention & as_cross_attention]
 
 
 def repeated_layers(
