@@ -491,7 +491,7 @@ def tolerance(
 ) -> float:  # in units of the logits
     """How far logits may be apart by rounding alone: of calls of different shapes, or of a
     mixture of experts, where another token changes the sizes of products."""
-    return 128 * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
+    return 512 * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
 
 # %% ../../nbs/82_debugging.probes.ipynb #influence
 def influence(
