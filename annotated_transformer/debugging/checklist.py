@@ -22,6 +22,7 @@ from annotated_transformer.debugging.probes import (
     ProbeResult,
     argument_names,
     explain_error,
+    format_names,
     is_huggingface,
     logits_in,
     prepare,
@@ -47,6 +48,7 @@ from annotated_transformer.debugging.probes import (
     record_attention,
     rounding_unit,
     tolerance,
+    unregistered_layers,
     verdict,
 )
 from ..loss import evaluation_mode
@@ -63,11 +65,18 @@ def probe_repeat(subject: ModelUnderTest):  # what is examined
     first = subject.logits(*subject.inputs, seed=0)
     second = subject.logits(*subject.inputs, seed=1)
     moved = (first - second).abs().max().item()
+
+    cause = 'dropout stays on, or a call leaves something behind'
+    unknown = unregistered_layers(subject.model)
+    if unknown:
+        cause = (
+            f'{format_names(unknown)} is a plain list, so model.eval() and the optimizer pass '
+            'its layers by; use nn.ModuleList'
+        )
     return verdict(
         moved <= rounding_unit(subject),
         'two calls in evaluation agree',
-        f'two calls in evaluation differ by {moved:.2g}; dropout stays on, '
-        'or a call leaves something behind',
+        f'two calls in evaluation differ by {moved:.2g}; {cause}',
         moved,
     )
 

@@ -26,17 +26,18 @@ from ..config import argument_error, check_choice, check_sizes
 # %% auto #0
 __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CARRIERS', 'CHOOSERS', 'RANK', 'UNSCALED', 'ProbeResult', 'verdict',
            'ModelUnderTest', 'config_value', 'configured_dropout', 'sample_ids', 'guess_architecture', 'usable_ids',
-           'target_vocab_size', 'parameters_of', 'argument_names', 'is_huggingface', 'default_call', 'plain_call',
-           'logits_in', 'prepare', 'probe_call', 'rounding_unit', 'tolerance', 'influence', 'AttentionRecord', 'Trail',
-           'AttentionTrace', 'every_operation', 'follow_call', 'record_attention', 'expected_scale', 'probe_scale',
-           'probe_attention', 'heads_of', 'all_equal', 'repeated_token', 'ignores_positions', 'turns', 'rotary_angles',
-           'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary', 'probe_leak', 'probe_reach',
-           'swap_effect', 'telling_outputs', 'probe_order', 'adds_positions_twice', 'probe_padding', 'mask_remedy',
-           'uneven_rows', 'probe_empty_row', 'gradients', 'more_inputs', 'format_names', 'probe_gradient',
-           'unlearning_embeddings', 'probe_batch', 'explain_rows', 'probe_logits', 'token_tables', 'probe_vocabulary',
-           'probe_parts', 'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of', 'kept_calls', 'carried_times',
-           'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers',
-           'equal_matrices', 'probe_sharing']
+           'target_vocab_size', 'unregistered_layers', 'parameters_of', 'argument_names', 'is_huggingface',
+           'default_call', 'plain_call', 'logits_in', 'prepare', 'probe_call', 'rounding_unit', 'tolerance',
+           'influence', 'AttentionRecord', 'Trail', 'AttentionTrace', 'every_operation', 'follow_call',
+           'record_attention', 'expected_scale', 'probe_scale', 'probe_attention', 'heads_of', 'all_equal',
+           'repeated_token', 'ignores_positions', 'turns', 'rotary_angles', 'rotary_bases', 'configured_base',
+           'has_stretched_angles', 'probe_rotary', 'probe_leak', 'probe_reach', 'swap_effect', 'telling_outputs',
+           'probe_order', 'adds_positions_twice', 'probe_padding', 'mask_remedy', 'uneven_rows', 'probe_empty_row',
+           'gradients', 'more_inputs', 'format_names', 'probe_gradient', 'unlearning_embeddings', 'probe_batch',
+           'explain_rows', 'probe_logits', 'token_tables', 'probe_vocabulary', 'probe_parts', 'layer_stacks',
+           'zero_matrices', 'watch_lengths', 'side_of', 'kept_calls', 'carried_times', 'reads_norm_only',
+           'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'twins', 'equal_matrices',
+           'probe_sharing']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -219,6 +220,28 @@ def target_vocab_size(
     return own or vocab_size or config_value(model, 'vocab_size')
 
 
+def unregistered_layers(
+    model,  # any model
+) -> list[str]:  # names
+    "Plain lists and dicts of layers, whose weights the model doesn't know and doesn't train."
+    if not isinstance(model, nn.Module):
+        return []
+    known = set(model.modules())
+    found = []
+    for parent, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name.startswith('_') or not isinstance(value, (list, tuple, dict)):
+                continue
+            parts = value.values() if isinstance(value, dict) else value
+            layers = [part for part in parts if isinstance(part, nn.Module)]
+            if any(
+                layer not in known and any(True for _ in layer.parameters())
+                for layer in layers
+            ):
+                found.append(f'{parent}.{name}'.lstrip('.'))
+    return found
+
+
 def parameters_of(
     model,  # any model
 ) -> dict:  # name -> trainable parameter; none if it is no module
@@ -333,6 +356,11 @@ REMEDIES = (  # what an error's message contains, and what to do
         r'Expected size|normalized_shape|to have \d+ channels|expanded size|broadcast',
         'two sizes don\'t fit. Compare what this layer takes with what the layer before it '
         'returns; or were two arguments, or two masks, exchanged?',
+    ),
+    (
+        r'to_padded_tensor|nested tensor',
+        'nothing is left of a row: does the padding mask hide the wrong side? In PyTorch\'s '
+        'layers, True = hidden',
     ),
     (
         r'same device|different devices',
@@ -488,10 +516,11 @@ def rounding_unit(
 
 def tolerance(
     subject: ModelUnderTest,  # what is examined
+    steps: int = 512,  # of float32
 ) -> float:  # in units of the logits
     """How far logits may be apart by rounding alone: of calls of different shapes, or of a
     mixture of experts, where another token changes the sizes of products."""
-    return 512 * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
+    return steps * rounding_unit(subject, torch.float32) + 16 * rounding_unit(subject)
 
 # %% ../../nbs/82_debugging.probes.ipynb #influence
 def influence(
@@ -1164,7 +1193,7 @@ def probe_order(subject: ModelUnderTest):  # what is examined
                 continue  # after the last two tokens a causal model writes no more
 
             moved = swap_effect(subject, side, j)[:, outputs].max()
-            if moved <= tolerance(subject):
+            if moved <= tolerance(subject, steps=128):  # calls of one shape agree better
                 return ProbeResult(
                     False,
                     f'exchanging tokens {j} and {j + 1} of the {name} '
@@ -1344,6 +1373,14 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
     "Does a finite gradient reach every parameter?"
     if not parameters_of(subject.model):
         return ProbeResult(None, 'does not apply: nothing to train')
+    unknown = unregistered_layers(subject.model)
+    if unknown:
+        return ProbeResult(
+            False,
+            f'{format_names(unknown)} is a plain list, so its layers are not trained; use '
+            'nn.ModuleList',
+            len(unknown),
+        )
 
     dead = []
     wild = []
@@ -1894,6 +1931,23 @@ def repeated_layers(
     return found
 
 
+def twins(
+    model,  # any model
+) -> list[str]:  # such as 'layers.0.norm1 and norm2'
+    "Parts of one layer that are one module with weights, under two names."
+    found = []
+    if isinstance(model, nn.Module):
+        for parent, module in model.named_modules():
+            first_names: dict[nn.Module, str] = {}
+            for name, part in module._modules.items():
+                if part is None or not any(True for _ in part.parameters()):
+                    continue
+                one = first_names.setdefault(part, name)
+                if one != name and not isinstance(module, (nn.ModuleList, nn.Sequential)):
+                    found.append(f'{parent}.{one} and {name}'.lstrip('.'))
+    return found
+
+
 def equal_matrices(
     model,  # any model
 ) -> list[tuple[str, str]]:  # pairs of names
@@ -1936,6 +1990,15 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
             f'{format_names(repeated)} holds the same layer twice; right for ALBERT, a slip '
             'in [layer] * n',
             len(repeated),
+            note=True,
+        )
+
+    same = twins(model)
+    if same:
+        return ProbeResult(
+            None,
+            f'{format_names(same)} are one module with one set of weights',
+            len(same),
             note=True,
         )
 
