@@ -16,40 +16,49 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..config import check_choice, check_sizes
-from annotated_transformer.debugging.probes import (
+from annotated_transformer.debugging.attention_trace import (
+    follow_call,
+    probe_attention,
+    probe_scale,
+    record_attention,
+)
+from annotated_transformer.debugging.calling import (
     ARCHITECTURES,
-    ModelUnderTest,
-    ProbeResult,
     argument_names,
+    configured_dropout,
     explain_error,
-    format_names,
     is_huggingface,
     logits_in,
-    prepare,
-    probe_attention,
+)
+from annotated_transformer.debugging.masks import (
     probe_batch,
-    probe_call,
     probe_empty_row,
-    probe_gradient,
     probe_leak,
-    probe_logits,
-    probe_memory,
-    probe_order,
     probe_padding,
-    probe_parts,
     probe_reach,
-    probe_residual,
-    probe_rotary,
-    probe_scale,
-    probe_sharing,
+)
+from annotated_transformer.debugging.outputs import (
+    probe_logits,
+    probe_parts,
     probe_vocabulary,
-    configured_dropout,
-    follow_call,
-    record_attention,
+)
+from .positions import probe_order, probe_rotary
+from annotated_transformer.debugging.probes import (
+    ModelUnderTest,
+    ProbeResult,
+    format_names,
+    prepare,
+    probe_call,
     rounding_unit,
     tolerance,
-    unregistered_layers,
     verdict,
+)
+from annotated_transformer.debugging.weights import (
+    probe_gradient,
+    probe_memory,
+    probe_residual,
+    probe_sharing,
+    unregistered_layers,
 )
 from ..loss import evaluation_mode
 from ..kv_cache import DecoderCache
