@@ -307,15 +307,12 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
 
 def probe_attention(subject: ModelUnderTest):  # what is examined
     "Does a query mix the values of its keys, by weights that sum to one?"
-    records = [
-        record
-        for record in record_attention(subject, *subject.inputs)
-        if record.row_sums is not None
-    ]
-    if not records:
-        return ProbeResult(None, 'not judged: no attention was recognised')
+    judged = 0
+    for n, record in enumerate(record_attention(subject, *subject.inputs)):
+        if record.row_sums is None or record.values is None:
+            continue
+        judged += 1
 
-    for n, record in enumerate(records):
         most = record.row_sums.max().item()
         if most > 1 + 1e-2:
             return ProbeResult(
@@ -344,6 +341,8 @@ def probe_attention(subject: ModelUnderTest):  # what is examined
                     'for both? (Reformer shares queries and keys on purpose)',
                     note=True,
                 )
+    if not judged:
+        return ProbeResult(None, 'not judged: no attention was recognised')
     return ProbeResult(True, 'each query mixes values by weights that sum to one')
 
 
@@ -351,7 +350,9 @@ def heads_of(
     x: Tensor,  # B*H L D
     rows: int = 2,  # B, of the subject
 ) -> Tensor:  # B H L D
-    "The heads of one text beside each other."
+    "The heads of one text beside each other; a single head where they aren't known."
+    if x.ndim != 3 or len(x) % rows:
+        return x.reshape(-1, 1, *x.shape[-2:])
     return x.reshape(rows, -1, *x.shape[-2:])
 
 

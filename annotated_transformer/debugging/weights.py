@@ -320,7 +320,9 @@ def carried_times(
     came, went = (read_too - read).double(), (written_too - written).double()
     times = ((came * went).sum() / came.square().sum()).item()
     return (
-        times if torch.allclose(went, times * came, atol=1e-3 * came.abs().max()) else 0.0
+        times
+        if torch.allclose(went, times * came, atol=1e-3 * came.abs().max().item())
+        else 0.0
     )
 
 
