@@ -25,9 +25,9 @@ from ..models.llama import Llama, LlamaConfig
 from ..multi_head_attention import head_sizes
 
 # %% auto #0
-__all__ = ['LLAMA_WEIGHTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS',
-           'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options', 'LlamaConversion',
-           'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion']
+__all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED',
+           'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options',
+           'LlamaConversion', 'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion', 'MixtralConversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
 def llama_rows(
@@ -66,6 +66,18 @@ LLAMA_WEIGHTS = {  # ours -> theirs
         'model.layers.{i}.mlp.down_proj.weight'
     ),
 }
+EXPERTS = {  # where a Mixtral has experts
+    'blocks.layers.{i}.feed_forward.router.weight': 'model.layers.{i}.mlp.gate.weight',
+    'blocks.layers.{i}.feed_forward.experts.{e}.gate_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.w1.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.experts.{e}.up_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.w3.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.experts.{e}.down_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.w2.weight'
+    ),
+}
 LLAMA_OUTPUT = {'lm_head.weight': 'lm_head.weight'}
 QKV_BIASES = {
     'blocks.layers.{i}.self_attention.qkv_proj.bias': (
@@ -95,6 +107,11 @@ def llama_weight_map(
         table |= QKV_BIASES
     if config.qk_norm:
         table |= QK_NORMS
+    if config.n_experts:
+        table = {ours: name for ours, name in table.items() if '.feed_forward.' not in ours}
+        for e in range(config.n_experts):
+            for ours, name in EXPERTS.items():
+                table[ours.replace('{e}', str(e))] = name.replace('{e}', str(e))
 
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
     n_rows = config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k
@@ -273,9 +290,44 @@ class Qwen3Conversion(LlamaConversion):
         return ours.qk_norm
 
 
+class MixtralConversion(LlamaConversion):
+    "A Mistral with experts. It's only read."
+
+    switches = {}
+    renamed = ((r'\.block_sparse_moe\.', '.mlp.'),)  # in files -> in memory
+
+    def fits(self, ours: LlamaConfig):
+        return False
+
+    def config(self, theirs, **options):
+        experts = dict(
+            n_experts=theirs.num_local_experts, n_active=theirs.num_experts_per_tok
+        )
+        return llama_config(theirs, experts, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "In files each expert has three matrices; in memory, all of a layer have two tensors."
+        found = {}
+        for name, tensor in weights.items():
+            layer, is_experts, part = name.partition('.mlp.experts.')
+            if not is_experts or part not in ('gate_up_proj', 'down_proj'):
+                found[name] = tensor
+                continue
+
+            # E 2F D, or E D F
+            for e, matrix in enumerate(tensor):
+                prefix = f'{layer}.mlp.experts.{e}.'
+                if part == 'down_proj':
+                    found[f'{prefix}w2.weight'] = matrix
+                else:
+                    found[f'{prefix}w1.weight'], found[f'{prefix}w3.weight'] = matrix.chunk(2)
+        return found
+
+
 LLAMA_CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'LlamaForCausalLM': LlamaConversion(),
     'MistralForCausalLM': MistralConversion(),
+    'MixtralForCausalLM': MixtralConversion(),
     'Qwen2ForCausalLM': Qwen2Conversion(),
     'Qwen3ForCausalLM': Qwen3Conversion(),
 }
