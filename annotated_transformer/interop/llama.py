@@ -27,7 +27,8 @@ from ..multi_head_attention import head_sizes
 # %% auto #0
 __all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED',
            'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options',
-           'LlamaConversion', 'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion', 'MixtralConversion']
+           'LlamaConversion', 'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion', 'MixtralConversion',
+           'Qwen3MoeConversion', 'Phi3Conversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
 def llama_rows(
@@ -66,16 +67,16 @@ LLAMA_WEIGHTS = {  # ours -> theirs
         'model.layers.{i}.mlp.down_proj.weight'
     ),
 }
-EXPERTS = {  # where a Mixtral has experts
+EXPERTS = {  # instead of one feed-forward network
     'blocks.layers.{i}.feed_forward.router.weight': 'model.layers.{i}.mlp.gate.weight',
     'blocks.layers.{i}.feed_forward.experts.{e}.gate_proj.weight': (
-        'model.layers.{i}.mlp.experts.{e}.w1.weight'
+        'model.layers.{i}.mlp.experts.{e}.gate_proj.weight'
     ),
     'blocks.layers.{i}.feed_forward.experts.{e}.up_proj.weight': (
-        'model.layers.{i}.mlp.experts.{e}.w3.weight'
+        'model.layers.{i}.mlp.experts.{e}.up_proj.weight'
     ),
     'blocks.layers.{i}.feed_forward.experts.{e}.down_proj.weight': (
-        'model.layers.{i}.mlp.experts.{e}.w2.weight'
+        'model.layers.{i}.mlp.experts.{e}.down_proj.weight'
     ),
 }
 LLAMA_OUTPUT = {'lm_head.weight': 'lm_head.weight'}
@@ -156,6 +157,9 @@ def rope_factor(
     kind = rope.get('rope_type', 'default')
     if kind not in ('default', 'llama3'):
         raise argument_error('rope_type', kind, "'default' or 'llama3'")
+    if rope.get('partial_rotary_factor', 1) != 1:
+        given = rope['partial_rotary_factor']
+        raise argument_error('partial_rotary_factor', given, '1: all of a head is rotated')
     if kind == 'default':
         return 1.0
     for name, value in STRETCHED.items():
@@ -238,7 +242,7 @@ def llama_options(
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-conversions
 class LlamaConversion(Conversion):
-    "Llama, and what all four classes have in common."
+    "Llama, and what it has in common with its relatives."
 
     model_class = Llama
     unmapped = ('d_k',)
@@ -293,8 +297,12 @@ class Qwen3Conversion(LlamaConversion):
 class MixtralConversion(LlamaConversion):
     "A Mistral with experts. It's only read."
 
-    switches = {}
-    renamed = ((r'\.block_sparse_moe\.', '.mlp.'),)  # in files -> in memory
+    renamed = (  # in files -> here
+        (r'\.block_sparse_moe\.', '.mlp.'),
+        (r'\.w1\.weight$', '.gate_proj.weight'),
+        (r'\.w2\.weight$', '.down_proj.weight'),
+        (r'\.w3\.weight$', '.up_proj.weight'),
+    )
 
     def fits(self, ours: LlamaConfig):
         return False
@@ -306,7 +314,7 @@ class MixtralConversion(LlamaConversion):
         return llama_config(theirs, experts, **options)
 
     def adapt(self, weights: dict[str, Tensor]):
-        "In files each expert has three matrices; in memory, all of a layer have two tensors."
+        "In files each expert has three matrices. In memory, all of a layer have two tensors."
         found = {}
         for name, tensor in weights.items():
             layer, is_experts, part = name.partition('.mlp.experts.')
@@ -318,9 +326,60 @@ class MixtralConversion(LlamaConversion):
             for e, matrix in enumerate(tensor):
                 prefix = f'{layer}.mlp.experts.{e}.'
                 if part == 'down_proj':
-                    found[f'{prefix}w2.weight'] = matrix
+                    found[f'{prefix}down_proj.weight'] = matrix
                 else:
-                    found[f'{prefix}w1.weight'], found[f'{prefix}w3.weight'] = matrix.chunk(2)
+                    gate, up = matrix.tensor_split(2)
+                    found[f'{prefix}gate_proj.weight'] = gate
+                    found[f'{prefix}up_proj.weight'] = up
+        return found
+
+
+class Qwen3MoeConversion(MixtralConversion):
+    "A Qwen 3 with experts in all layers. It's only read."
+
+    renamed = ()
+
+    def config(self, theirs, **options):
+        require_hf_options(
+            theirs, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]
+        )
+        experts = dict(
+            qk_norm=True,
+            d_ff=theirs.moe_intermediate_size,
+            n_experts=theirs.num_experts,
+            n_active=theirs.num_experts_per_tok,
+        )
+        return llama_config(theirs, experts, **options)
+
+
+class Phi3Conversion(LlamaConversion):
+    "A Llama whose file packs the projections, perhaps with a window. It's only read."
+
+    switches = {}
+
+    def fits(self, ours: LlamaConfig):
+        return False
+
+    def config(self, theirs, **options):
+        require_hf_options(theirs, resid_pdrop=0.0, embd_pdrop=0.0)
+        return super().config(theirs, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "Cut the packed matrices into those of a Llama."
+        found = {}
+        for name, tensor in weights.items():
+            if name.endswith('.mlp.gate_up_proj.weight'):
+                gate, up = tensor.tensor_split(2)
+                found[name.replace('gate_up_proj', 'gate_proj')] = gate
+                found[name.replace('gate_up_proj', 'up_proj')] = up
+            elif name.endswith('.self_attn.qkv_proj.weight'):
+                out = weights.get(name.replace('qkv_proj', 'o_proj'), tensor)  # D H*Dk
+                query, key_value = tensor[: out.shape[-1]], tensor[out.shape[-1] :]
+                key, value = key_value.tensor_split(2)
+                for part, matrix in (('q_proj', query), ('k_proj', key), ('v_proj', value)):
+                    found[name.replace('qkv_proj', part)] = matrix
+            else:
+                found[name] = tensor
         return found
 
 
@@ -328,6 +387,8 @@ LLAMA_CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'LlamaForCausalLM': LlamaConversion(),
     'MistralForCausalLM': MistralConversion(),
     'MixtralForCausalLM': MixtralConversion(),
+    'Phi3ForCausalLM': Phi3Conversion(),
     'Qwen2ForCausalLM': Qwen2Conversion(),
     'Qwen3ForCausalLM': Qwen3Conversion(),
+    'Qwen3MoeForCausalLM': Qwen3MoeConversion(),
 }

@@ -36,7 +36,7 @@ def route(
 def expert_places(
     chosen: Tensor,  # N k, experts of each token
     n_experts: int,  # E
-) -> list[tuple[Tensor, Tensor]] | None:  # for each expert: tokens, and which choice it was
+) -> list[tuple[Tensor, ...]] | None:  # for each expert: tokens, and which choice it was
     "Where each expert was chosen. None under `torch.func.vmap`, which can't look for them."
     try:
         return [(chosen == i).nonzero(as_tuple=True) for i in range(n_experts)]
