@@ -76,7 +76,7 @@ def head_sizes(
 class QKVProjection(nn.Linear):
     "W^Q over W^K over W^V of all heads, as one matrix. Source: section 3.2.2."
 
-    is_wrapped = False  # while a wrapper calls it, see `MultiHeadAttention.project`
+    is_wrapped = False  # whether a wrapper calls it, see `MultiHeadAttention.project`
 
     def __init__(
         self,
@@ -218,6 +218,8 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values. `qkv_proj` may be a `QKVProjection`, or a wrapper around
         one that treats it as a plain `nn.Linear`, as LoRA's do."""
         if self.qkv_proj is self.projection:
+            if self.qkv_proj.is_wrapped:  # it was taken out of a wrapper
+                self.qkv_proj.is_wrapped = False
             return self.qkv_proj(x, memory)
 
         query, own_key, own_value = self.project_wrapped(x)
@@ -249,11 +251,8 @@ class MultiHeadAttention(nn.Module):
         self, x
     ):  # B L D -> queries, keys and values of a wrapped projection
         inside = self.projection
-        inside.is_wrapped = True
-        try:
-            packed = self.qkv_proj(x)  # B L H*Dk+H*Dk+H*Dv
-        finally:
-            inside.is_wrapped = False
+        inside.is_wrapped = True  # and it stays so: other threads may be calling it
+        packed = self.qkv_proj(x)  # B L H*Dk+H*Dk+H*Dv
 
         query, key, value = packed.split(inside.row_counts, dim=-1)
         return (
