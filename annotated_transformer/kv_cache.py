@@ -107,7 +107,7 @@ class DecoderCache:
         "A cache without tokens for each layer, with the keys and values of the memory."
         own_caches = []
         for layer in layers:
-            projection = layer.self_attention.qkv_proj
+            projection = layer.self_attention.projection
             own_caches.append(
                 KVCache(
                     batch,
@@ -126,7 +126,7 @@ class DecoderCache:
 
         projected = []
         for layer in layers:
-            key, value = layer.cross_attention.qkv_proj.key_value(memory)
+            key, value = layer.cross_attention.key_value(memory)
             projected.append((key.contiguous(), value.contiguous()))
 
         # a mask that hides nothing would only cost time
@@ -182,7 +182,7 @@ def cache_capacity(
 
     bytes_per_token = 0
     for layer in layers:
-        projection = layer.self_attention.qkv_proj
+        projection = layer.self_attention.projection
         n_numbers = projection.n_kv_heads * (projection.d_k + projection.d_v)
         bytes_per_token += n_numbers * projection.weight.element_size()
 

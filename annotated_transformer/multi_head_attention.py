@@ -76,6 +76,8 @@ def head_sizes(
 class QKVProjection(nn.Linear):
     "W^Q over W^K over W^V of all heads, as one matrix. Source: section 3.2.2."
 
+    is_wrapped = False  # whether a wrapper calls it, see `MultiHeadAttention.project`
+
     def __init__(
         self,
         d_model: int,  # D, width of the inputs
@@ -103,8 +105,12 @@ class QKVProjection(nn.Linear):
         self,
         x: Tensor,  # B Q D
         memory: Tensor | tuple | None = None,  # B K D, or keys and values; None: x itself
-    ) -> tuple[Tensor, Tensor, Tensor]:  # B H Q Dk, B H K Dk, B H K Dv
+    ) -> tuple[Tensor, Tensor, Tensor] | Tensor:  # B H Q Dk, B H K Dk, B H K Dv
         check_width('x', x, self.in_features)
+
+        # a wrapper calls it like any linear layer
+        if self.is_wrapped:
+            return self.project_rows(x)
 
         # self-attention: one product makes all three
         if memory is None:
@@ -180,7 +186,7 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,  # return the weights as well
     ) -> Tensor | tuple[Tensor, Tensor]:  # B Q D, and B H Q K on request
         # queries of x; keys and values of the memory, or of x itself
-        query, key, value = self.qkv_proj(x, memory)  # B H Q Dk, B H K Dk, B H K Dv
+        query, key, value = self.project(x, memory)  # B H Q Dk, B H K Dk, B H K Dv
         if self.rotary is not None:
             query, key = self.rotary.rotate(query, key, positions)
 
@@ -203,3 +209,54 @@ class MultiHeadAttention(nn.Module):
         # heads side by side, then W^O
         out = self.out_proj(merge_heads(out))  # B Q D
         return (out, weights) if need_weights else out
+
+    def project(
+        self,
+        x: Tensor,  # B Q D
+        memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
+    ) -> tuple[Tensor, Tensor, Tensor]:  # B H Q Dk, B H K Dk, B H K Dv
+        """Queries, keys and values. `qkv_proj` may be a `QKVProjection`, or a wrapper around
+        one that treats it as a plain `nn.Linear`, as LoRA's do."""
+        if self.qkv_proj is self.projection:
+            if self.qkv_proj.is_wrapped:  # it was taken out of a wrapper
+                self.qkv_proj.is_wrapped = False
+            return self.qkv_proj(x, memory)
+
+        query, own_key, own_value = self.project_wrapped(x)
+        if memory is None:
+            return query, own_key, own_value
+        if isinstance(memory, tuple):
+            return query.contiguous(), *memory  # projected already
+        return query, *self.key_value(memory)
+
+    def key_value(
+        self,
+        memory: Tensor,  # B K D
+    ) -> tuple[Tensor, Tensor]:  # B H K Dk, B H K Dv
+        "Keys and values alone, as cross-attention needs them from the memory."
+        if self.qkv_proj is self.projection:
+            return self.projection.key_value(memory)
+        _, key, value = self.project_wrapped(memory)
+        return key, value
+
+    @property
+    def projection(self) -> QKVProjection:  # `qkv_proj`, or the one inside a wrapper
+        for module in self.qkv_proj.modules():
+            if isinstance(module, QKVProjection):
+                return module
+        name = type(self.qkv_proj).__name__
+        raise argument_error('qkv_proj', name, 'a QKVProjection, or a wrapper around one')
+
+    def project_wrapped(
+        self, x
+    ):  # B L D -> queries, keys and values of a wrapped projection
+        inside = self.projection
+        inside.is_wrapped = True  # and it stays so: other threads may be calling it
+        packed = self.qkv_proj(x)  # B L H*Dk+H*Dk+H*Dv
+
+        query, key, value = packed.split(inside.row_counts, dim=-1)
+        return (
+            split_heads(query, inside.n_heads),
+            split_heads(key, inside.n_kv_heads),
+            split_heads(value, inside.n_kv_heads),
+        )

@@ -1179,3 +1179,114 @@ def fuzz(path, seed, tries):
 def test_a_spoilt_folder_is_refused_or_read_as_they_read_it(tmp_path, number):
     counts = fuzz(tmp_path, number, 60 if LONG else 15)
     assert counts.get("refused", 0) > 0
+
+
+# ---- Classes that are only read ----
+
+NARROW = dict(
+    vocab_size=50,
+    hidden_size=24,
+    intermediate_size=40,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+)
+GROUPED = dict(NARROW, num_key_value_heads=2, pad_token_id=None)
+ROBERTA = dict(NARROW, max_position_embeddings=34, type_vocab_size=1, pad_token_id=1)
+DISTILBERT = dict(vocab_size=50, dim=24, hidden_dim=40, n_layers=2, n_heads=4)
+QWEN_EXPERTS = dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12)
+READ_ONLY = {
+    "RobertaModel": ROBERTA,
+    "RobertaForMaskedLM": ROBERTA,
+    "RobertaForSequenceClassification": dict(ROBERTA, num_labels=3),
+    "XLMRobertaModel": ROBERTA,
+    "XLMRobertaForMaskedLM": ROBERTA,
+    "XLMRobertaForSequenceClassification": dict(ROBERTA, num_labels=3),
+    "DistilBertModel": DISTILBERT,
+    "DistilBertForMaskedLM": DISTILBERT,
+    "MixtralForCausalLM": dict(GROUPED, num_local_experts=4, num_experts_per_tok=2),
+    "Phi3ForCausalLM": dict(GROUPED, sliding_window=4, eos_token_id=2),
+    "Qwen3MoeForCausalLM": dict(
+        GROUPED, **QWEN_EXPERTS, head_dim=8, norm_topk_prob=True, eos_token_id=2
+    ),
+}
+
+
+def read_only(kind, **options):
+    found = getattr(transformers, kind)
+    return randomised(found(found.config_class(**{**READ_ONLY[kind], **options})))
+
+
+@pytest.mark.filterwarnings("ignore:their model has no pooler")
+@pytest.mark.parametrize("way", ["model", "folder"])
+@pytest.mark.parametrize("kind", READ_ONLY)
+@torch.no_grad()
+def test_classes_that_are_only_read_give_the_same(kind, way, tmp_path):
+    theirs = read_only(kind)
+    theirs.save_pretrained(tmp_path)
+    ours = from_huggingface(tmp_path if way == "folder" else theirs)
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12], [9, 8, 7, 6, 5, 4]])
+    real = torch.ones_like(ids)
+    if theirs.config.pad_token_id is not None:
+        ids[1, 4:] = theirs.config.pad_token_id
+        real[1, 4:] = 0
+    found, expected = ours(ids), theirs(ids, attention_mask=real)[0]
+    if found.ndim == 3:
+        found, expected = found[real.bool()], expected[real.bool()]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", READ_ONLY)
+def test_a_tensor_that_is_missing_or_left_over_is_named(kind, tmp_path):
+    read_only(kind).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    weights = load_file(file)
+    for name in list(weights):
+        if "pooler" in name:
+            continue  # ours may be new
+        without = {other: tensor for other, tensor in weights.items() if other != name}
+        save_file(without, file)
+        with pytest.raises(ValueError, match="missing|left over|of another shape"):
+            from_huggingface(tmp_path)
+    save_file({**weights, "strange": torch.zeros(2)}, file)
+    with pytest.raises(ValueError, match="left over: strange"):
+        from_huggingface(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:their model has no pooler")
+@pytest.mark.parametrize("kind", READ_ONLY)
+def test_a_bert_of_another_name_goes_out_as_a_bert(kind):
+    ours = from_huggingface(read_only(kind))
+    if "Moe" in kind or "Mixtral" in kind:
+        with pytest.raises(ValueError, match="n_experts: got"):
+            to_huggingface(ours)
+        return
+    back = to_huggingface(ours)
+    head = kind.replace("XLM", "").replace("Roberta", "").replace("DistilBert", "")
+    expected = "MistralForCausalLM" if kind.startswith("Phi3") else f"Bert{head}"
+    assert type(back).__name__ == expected
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
+    with torch.no_grad():
+        torch.testing.assert_close(back(ids)[0], ours(ids), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "kind, options, words",
+    [
+        ("RobertaModel", dict(pad_token_id=0), "pad_token_id: got 0"),
+        ("Qwen3MoeForCausalLM", dict(norm_topk_prob=False), "norm_topk_prob: got False"),
+        ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0]), r"mlp_only_layers: got \[0\]"),
+        (
+            "Phi3ForCausalLM",
+            dict(
+                rope_parameters=dict(
+                    rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5
+                ),
+                hidden_size=32,
+            ),
+            "partial_rotary_factor: got 0.5",
+        ),
+    ],
+)
+def test_what_would_compute_something_else_is_refused(kind, options, words):
+    with pytest.raises(ValueError, match=words):
+        from_huggingface(read_only(kind, **options))

@@ -45,6 +45,7 @@ MODELS = {
         (IDS,),
     ),
     "window": (Llama, LlamaConfig, dict(vocab_size=13, n_kv_heads=1, window=2), (IDS,)),
+    "experts": (Llama, LlamaConfig, dict(vocab_size=13, n_kv_heads=1, n_experts=3), (IDS,)),
     "bert": (MaskedLanguageModel, BERTConfig, dict(vocab_size=13), (IDS,)),
     "vit": (ImageClassifier, ViTConfig, {}, (PICTURES,)),
     "captioner": (Captioner, CaptionerConfig, dict(vocab_size=13), (STRIPS, IDS)),
@@ -164,7 +165,7 @@ def test_linear_layers_may_be_wrapped(name):
     layers = {
         layer_name: layer
         for layer_name, layer in model.named_modules()
-        if type(layer) is nn.Linear
+        if isinstance(layer, nn.Linear)
     }
     for layer_name, layer in layers.items():
         model.set_submodule(layer_name, LowRankLayer(layer))
@@ -173,6 +174,20 @@ def test_linear_layers_may_be_wrapped(name):
         if layer.weight.grad is None:
             continue  # BERT's pooler, which this loss does not use
         assert model.get_submodule(layer_name).up.weight.grad.any(), layer_name
+
+
+@pytest.mark.parametrize("name", ["transformer", "rotary", "gpt", "llama"])
+def test_the_cache_uses_wrapped_layers(name):
+    model, _ = built(name)
+    for layer_name, layer in list(model.named_modules()):
+        if isinstance(layer, nn.Linear):
+            model.set_submodule(layer_name, LowRankLayer(layer))
+    cached, uncached = (
+        greedy_decode(way, IDS, 5, special=SpecialTokens(0, 1, None))
+        for way in (model, UncachedDecoder(model))
+    )
+    assert torch.equal(cached.ids, uncached.ids)
+    torch.testing.assert_close(cached.log_probs, uncached.log_probs)
 
 
 @pytest.mark.parametrize("name", ["transformer", "rotary", "gpt", "llama"])

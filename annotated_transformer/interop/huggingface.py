@@ -20,7 +20,7 @@ from annotated_transformer.config import (
 from .weight_map import export_weights, import_weights
 
 # %% auto #0
-__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'leave_out', 'drop_absent', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'PretrainingConversion', 'SentenceClassifierConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
+__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'DISTILBERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'leave_out', 'drop_absent', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'roberta_config', 'distilbert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'PretrainingConversion', 'SentenceClassifierConversion', 'BERTRelativeConversion', 'RoBERTaConversion', 'RoBERTaMaskedLMConversion', 'RoBERTaClassifierConversion', 'DistilBERTConversion', 'DistilBERTMaskedLMConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #from-huggingface
 def from_huggingface(
@@ -43,7 +43,7 @@ def from_huggingface(
 
     conversion = CONVERSIONS[name]
     config = conversion.config(theirs, **options)
-    weights = leave_out(weights, conversion)
+    weights = conversion.adapt(leave_out(weights, conversion))
     ours = build_empty(config, conversion.model_class, n_tensors=len(weights))
 
     tied = conversion.tied(config)
@@ -107,6 +107,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..config import check_sizes
@@ -350,6 +351,18 @@ BERT_OPTION_NAMES = dict(
     n_segments='type_vocab_size',
     pad_id='pad_token_id',
 )
+DISTILBERT_OPTION_NAMES = dict(
+    d_model='dim',
+    d_ff='hidden_dim',
+    n_heads='n_heads',
+    n_layers='n_layers',
+    dropout='dropout',
+    attention_dropout='attention_dropout',
+    activation='activation',
+    vocab_size='vocab_size',
+    max_len='max_position_embeddings',
+    pad_id='pad_token_id',
+)
 VIT_OPTION_NAMES = dict(
     STACK_OPTION_NAMES,
     height='image_size',
@@ -423,6 +436,43 @@ def bert_config(
         theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True
     )
     return with_options(BERTConfig, from_hf_options(BERT_OPTION_NAMES, theirs), options)
+
+
+def roberta_config(
+    theirs,  # a `RobertaConfig` or `XLMRobertaConfig`
+    **options,  # of ours: dropout, and ids that differ from the published models'
+) -> BERTConfig:
+    "Translate a `RobertaConfig` into ours."
+    require_hf_options(
+        theirs,
+        hidden_act='gelu',
+        is_decoder=False,
+        add_cross_attention=False,
+        tie_word_embeddings=True,
+        pad_token_id=1,
+    )
+    found = from_hf_options(BERT_OPTION_NAMES, theirs)
+    found['max_len'] -= 2  # their positions begin after the id of PAD
+
+    # those that it doesn't say are in the vocabulary of all published ones
+    ids = dict(
+        cls_id=theirs.bos_token_id,
+        separator_id=theirs.eos_token_id,
+        unknown_id=3,
+        mask_id=theirs.vocab_size - 1,
+    )
+    return with_options(BERTConfig, found, {**ids, **options})
+
+
+def distilbert_config(
+    theirs,  # a `DistilBertConfig`
+    **options,  # of ours: dropout, and ids
+) -> BERTConfig:
+    "Translate a `DistilBertConfig` into ours."
+    require_hf_options(theirs, tie_word_embeddings=True)
+    found = from_hf_options(DISTILBERT_OPTION_NAMES, theirs)
+    found |= dict(norm_eps=1e-12, n_segments=1)
+    return with_options(BERTConfig, found, options)
 
 
 def vit_config(
@@ -614,6 +664,112 @@ class SentenceClassifierConversion(BERTConversion):
         return sentence_classifier_weight_map(ours)
 
 
+class BERTRelativeConversion(Conversion):
+    "A BERT whose tensors have other names. It's only read: on the way out it's a BERT."
+
+    bert_names: tuple[tuple[str, str], ...] = ()  # their name -> that in a BERT
+
+    def fits(self, ours: BERTConfig):
+        return False
+
+    def adapt(self, weights: dict[str, Tensor]):
+        found = {}
+        for name, tensor in weights.items():
+            for pattern, new in self.bert_names:
+                name = re.sub(pattern, new, name)
+            found[name] = tensor
+        return found
+
+
+class RoBERTaConversion(BERTRelativeConversion, BERTConversion):
+    "RoBERTa and XLM-RoBERTa, whose positions begin after the id of PAD."
+
+    renamed = ((r'^roberta\.', ''),)
+
+    def config(self, theirs, **options):
+        return roberta_config(theirs, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "Drop the positions that no token has."
+        found = super().adapt(weights)
+        for name, tensor in found.items():
+            if name.endswith('embeddings.position_embeddings.weight'):
+                found[name] = tensor[2:]
+        return found
+
+
+class RoBERTaMaskedLMConversion(RoBERTaConversion, MaskedLMConversion):
+    "The same with the head that names words."
+
+    model_class = MaskedLanguageModel
+    optional = ()
+    renamed = ()
+    unused = r'^roberta\.pooler\.|' + MaskedLMConversion.unused
+    bert_names = (
+        (r'^roberta\.', 'bert.'),
+        (r'^lm_head\.(bias|decoder\.)', r'cls.predictions.\1'),
+        (r'^lm_head\.dense\.', 'cls.predictions.transform.dense.'),
+        (r'^lm_head\.layer_norm\.', 'cls.predictions.transform.LayerNorm.'),
+    )
+
+
+class RoBERTaClassifierConversion(RoBERTaConversion, SentenceClassifierConversion):
+    "The same with a classifier, whose first layer is our pooler."
+
+    optional = ()
+    renamed = ()
+    bert_names = (
+        (r'^roberta\.', 'bert.'),
+        (r'^classifier\.dense\.', 'bert.pooler.dense.'),
+        (r'^classifier\.out_proj\.', 'classifier.'),
+    )
+
+
+class DistilBERTConversion(BERTRelativeConversion, BERTConversion):
+    "DistilBERT, which has neither segments nor a pooler."
+
+    renamed = ((r'^distilbert\.', ''),)
+    bert_names = (
+        (r'\btransformer\.layer\.', 'encoder.layer.'),
+        (r'\battention\.q_lin\.', 'attention.self.query.'),
+        (r'\battention\.k_lin\.', 'attention.self.key.'),
+        (r'\battention\.v_lin\.', 'attention.self.value.'),
+        (r'\battention\.out_lin\.', 'attention.output.dense.'),
+        (r'\bsa_layer_norm\.', 'attention.output.LayerNorm.'),
+        (r'\bffn\.lin1\.', 'intermediate.dense.'),
+        (r'\bffn\.lin2\.', 'output.dense.'),
+        (r'\boutput_layer_norm\.', 'output.LayerNorm.'),
+    )
+
+    def config(self, theirs, **options):
+        return distilbert_config(theirs, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "Add a segment that changes nothing."
+        found = super().adapt(weights)
+        for name, tensor in list(found.items()):
+            if name.endswith('embeddings.word_embeddings.weight'):
+                segments = name.replace('word_embeddings', 'token_type_embeddings')
+                found[segments] = torch.zeros(1, tensor.shape[1])
+        return found
+
+
+class DistilBERTMaskedLMConversion(DistilBERTConversion, MaskedLMConversion):
+    "The same with the head that names words."
+
+    model_class = MaskedLanguageModel
+    optional = ()
+    renamed = ()
+    bert_names = (
+        *DistilBERTConversion.bert_names,
+        (r'^distilbert\.', 'bert.'),
+        (r'^vocab_transform\.', 'cls.predictions.transform.dense.'),
+        (r'^vocab_layer_norm\.', 'cls.predictions.transform.LayerNorm.'),
+        (r'^vocab_projector\.bias$', 'cls.predictions.bias'),
+        (r'^vocab_projector\.weight$', 'cls.predictions.decoder.weight'),
+    )
+
+
 class ImageClassifierConversion(Conversion):
     "Converts `ViTForImageClassification` to our `ImageClassifier` and back."
 
@@ -701,6 +857,14 @@ CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'BertForMaskedLM': MaskedLMConversion(),
     'BertForPreTraining': PretrainingConversion(),
     'BertForSequenceClassification': SentenceClassifierConversion(),
+    'RobertaModel': RoBERTaConversion(),
+    'RobertaForMaskedLM': RoBERTaMaskedLMConversion(),
+    'RobertaForSequenceClassification': RoBERTaClassifierConversion(),
+    'XLMRobertaModel': RoBERTaConversion(),
+    'XLMRobertaForMaskedLM': RoBERTaMaskedLMConversion(),
+    'XLMRobertaForSequenceClassification': RoBERTaClassifierConversion(),
+    'DistilBertModel': DistilBERTConversion(),
+    'DistilBertForMaskedLM': DistilBERTMaskedLMConversion(),
     'ViTModel': ViTConversion(),
     'ViTForImageClassification': ImageClassifierConversion(),
     'MarianMTModel': MarianConversion(),

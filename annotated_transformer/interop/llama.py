@@ -25,9 +25,10 @@ from ..models.llama import Llama, LlamaConfig
 from ..multi_head_attention import head_sizes
 
 # %% auto #0
-__all__ = ['LLAMA_WEIGHTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED', 'LLAMA_CONVERSIONS',
-           'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options', 'LlamaConversion',
-           'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion']
+__all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED',
+           'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options',
+           'LlamaConversion', 'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion', 'MixtralConversion',
+           'Qwen3MoeConversion', 'Phi3Conversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
 def llama_rows(
@@ -66,6 +67,18 @@ LLAMA_WEIGHTS = {  # ours -> theirs
         'model.layers.{i}.mlp.down_proj.weight'
     ),
 }
+EXPERTS = {  # instead of one feed-forward network
+    'blocks.layers.{i}.feed_forward.router.weight': 'model.layers.{i}.mlp.gate.weight',
+    'blocks.layers.{i}.feed_forward.experts.{e}.gate_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.gate_proj.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.experts.{e}.up_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.up_proj.weight'
+    ),
+    'blocks.layers.{i}.feed_forward.experts.{e}.down_proj.weight': (
+        'model.layers.{i}.mlp.experts.{e}.down_proj.weight'
+    ),
+}
 LLAMA_OUTPUT = {'lm_head.weight': 'lm_head.weight'}
 QKV_BIASES = {
     'blocks.layers.{i}.self_attention.qkv_proj.bias': (
@@ -95,6 +108,11 @@ def llama_weight_map(
         table |= QKV_BIASES
     if config.qk_norm:
         table |= QK_NORMS
+    if config.n_experts:
+        table = {ours: name for ours, name in table.items() if '.feed_forward.' not in ours}
+        for e in range(config.n_experts):
+            for ours, name in EXPERTS.items():
+                table[ours.replace('{e}', str(e))] = name.replace('{e}', str(e))
 
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
     n_rows = config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k
@@ -139,6 +157,9 @@ def rope_factor(
     kind = rope.get('rope_type', 'default')
     if kind not in ('default', 'llama3'):
         raise argument_error('rope_type', kind, "'default' or 'llama3'")
+    if rope.get('partial_rotary_factor', 1) != 1:
+        given = rope['partial_rotary_factor']
+        raise argument_error('partial_rotary_factor', given, '1: all of a head is rotated')
     if kind == 'default':
         return 1.0
     for name, value in STRETCHED.items():
@@ -221,7 +242,7 @@ def llama_options(
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-conversions
 class LlamaConversion(Conversion):
-    "Llama, and what all four classes have in common."
+    "Llama, and what it has in common with its relatives."
 
     model_class = Llama
     unmapped = ('d_k',)
@@ -273,9 +294,101 @@ class Qwen3Conversion(LlamaConversion):
         return ours.qk_norm
 
 
+class MixtralConversion(LlamaConversion):
+    "A Mistral with experts. It's only read."
+
+    renamed = (  # in files -> here
+        (r'\.block_sparse_moe\.', '.mlp.'),
+        (r'\.w1\.weight$', '.gate_proj.weight'),
+        (r'\.w2\.weight$', '.down_proj.weight'),
+        (r'\.w3\.weight$', '.up_proj.weight'),
+    )
+
+    def fits(self, ours: LlamaConfig):
+        return False
+
+    def config(self, theirs, **options):
+        experts = dict(
+            n_experts=theirs.num_local_experts, n_active=theirs.num_experts_per_tok
+        )
+        return llama_config(theirs, experts, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "In files each expert has three matrices. In memory, all of a layer have two tensors."
+        found = {}
+        for name, tensor in weights.items():
+            layer, is_experts, part = name.partition('.mlp.experts.')
+            if not is_experts or part not in ('gate_up_proj', 'down_proj'):
+                found[name] = tensor
+                continue
+
+            # E 2F D, or E D F
+            for e, matrix in enumerate(tensor):
+                prefix = f'{layer}.mlp.experts.{e}.'
+                if part == 'down_proj':
+                    found[f'{prefix}down_proj.weight'] = matrix
+                else:
+                    gate, up = matrix.tensor_split(2)
+                    found[f'{prefix}gate_proj.weight'] = gate
+                    found[f'{prefix}up_proj.weight'] = up
+        return found
+
+
+class Qwen3MoeConversion(MixtralConversion):
+    "A Qwen 3 with experts in all layers. It's only read."
+
+    renamed = ()
+
+    def config(self, theirs, **options):
+        require_hf_options(
+            theirs, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]
+        )
+        experts = dict(
+            qk_norm=True,
+            d_ff=theirs.moe_intermediate_size,
+            n_experts=theirs.num_experts,
+            n_active=theirs.num_experts_per_tok,
+        )
+        return llama_config(theirs, experts, **options)
+
+
+class Phi3Conversion(LlamaConversion):
+    "A Llama whose file packs the projections, perhaps with a window. It's only read."
+
+    switches = {}
+
+    def fits(self, ours: LlamaConfig):
+        return False
+
+    def config(self, theirs, **options):
+        require_hf_options(theirs, resid_pdrop=0.0, embd_pdrop=0.0)
+        return super().config(theirs, **options)
+
+    def adapt(self, weights: dict[str, Tensor]):
+        "Cut the packed matrices into those of a Llama."
+        found = {}
+        for name, tensor in weights.items():
+            if name.endswith('.mlp.gate_up_proj.weight'):
+                gate, up = tensor.tensor_split(2)
+                found[name.replace('gate_up_proj', 'gate_proj')] = gate
+                found[name.replace('gate_up_proj', 'up_proj')] = up
+            elif name.endswith('.self_attn.qkv_proj.weight'):
+                out = weights.get(name.replace('qkv_proj', 'o_proj'), tensor)  # D H*Dk
+                query, key_value = tensor[: out.shape[-1]], tensor[out.shape[-1] :]
+                key, value = key_value.tensor_split(2)
+                for part, matrix in (('q_proj', query), ('k_proj', key), ('v_proj', value)):
+                    found[name.replace('qkv_proj', part)] = matrix
+            else:
+                found[name] = tensor
+        return found
+
+
 LLAMA_CONVERSIONS = {  # class of theirs -> how it corresponds to ours
     'LlamaForCausalLM': LlamaConversion(),
     'MistralForCausalLM': MistralConversion(),
+    'MixtralForCausalLM': MixtralConversion(),
+    'Phi3ForCausalLM': Phi3Conversion(),
     'Qwen2ForCausalLM': Qwen2Conversion(),
     'Qwen3ForCausalLM': Qwen3Conversion(),
+    'Qwen3MoeForCausalLM': Qwen3MoeConversion(),
 }

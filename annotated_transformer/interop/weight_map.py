@@ -318,6 +318,13 @@ class Conversion:
         "Say where each parameter is."
         raise NotImplementedError
 
+    def adapt(
+        self,
+        weights: dict[str, Tensor],  # theirs
+    ) -> dict[str, Tensor]:  # the same numbers, named and cut as `weight_map` has them
+        "Change what no `WeightMap` can say. A class that needs this is only read."
+        return weights
+
     def tied(
         self,
         ours: Any,  # the `Config` of a model of `model_class`

@@ -196,12 +196,13 @@ class SentenceClassifier(nn.Module):
     @classmethod
     def from_pretrained(
         cls,
-        pretrained: MaskedLanguageModel | SentenceClassifier,  # with a `bert` inside
+        pretrained: BERT | MaskedLanguageModel | SentenceClassifier,  # with its weights
         **changes,  # of its configuration: `n_classes`, dropout
     ) -> SentenceClassifier:  # with a copy of its body
-        "Take over what was learned without labels."
+        "Take over what was learned without labels, here or by a published BERT."
+        body = pretrained if isinstance(pretrained, BERT) else pretrained.bert
         new = cls(pretrained.config.replace(**changes))
-        new.bert.load_state_dict(pretrained.bert.state_dict())
+        new.bert.load_state_dict(body.state_dict())
         return new.to(next(pretrained.parameters()).device)
 
     def forward(

@@ -32,10 +32,21 @@ def route(
     # one expert: a softmax over its logit alone would always be 1
     return logits.float().softmax(-1).gather(-1, chosen), chosen
 
+# %% ../../nbs/61_models.mixture_of_experts.ipynb #expert-places
+def expert_places(
+    chosen: Tensor,  # N k, experts of each token
+    n_experts: int,  # E
+) -> list[tuple[Tensor, ...]] | None:  # for each expert: tokens, and which choice it was
+    "Where each expert was chosen. None under `torch.func.vmap`, which can't look for them."
+    try:
+        return [(chosen == i).nonzero(as_tuple=True) for i in range(n_experts)]
+    except RuntimeError:
+        return None
+
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #mixture-layer
 class MixtureOfExperts(nn.Module):
     """Feed-forward networks of which a router chooses some for each token. Source: Shazeer
-    et al. 2017; Jiang et al. 2024. Not for `torch.func.vmap`, which can't choose."""
+    et al. 2017; Jiang et al. 2024. Differs: under `torch.func.vmap` all are computed."""
 
     def __init__(
         self,
@@ -62,9 +73,15 @@ class MixtureOfExperts(nn.Module):
         weights, chosen = route(self.router(tokens), self.n_active)  # N k each
 
         # each expert's tokens
+        places = expert_places(chosen, len(self.experts))
         out = torch.zeros_like(tokens)
         for i, expert in enumerate(self.experts):
-            rows, place = (chosen == i).nonzero(as_tuple=True)  # tokens that chose it
+            if places is None:  # under vmap: all tokens, most of them times 0
+                share = (weights * (chosen == i)).sum(-1, keepdim=True)  # N 1
+                out = out + (share * expert(tokens)).to(out.dtype)
+                continue
+
+            rows, place = places[i]  # tokens that chose it
             found = weights[rows, place, None] * expert(tokens[rows])
             out = out.index_add(0, rows, found.to(out.dtype))
         return out.view_as(x)

@@ -151,7 +151,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         #   queries  q0 q1 q2 q3   q4 q5 q6 q7     H = 8
         #             \  \ /  /     \  \ /  /
         #   keys         k0            k1          G = 2
-        query, key, value = self.qkv_proj(x, memory)  # B H Q Dk, B G K Dk, B G K Dk
+        query, key, value = self.project(x, memory)  # B H Q Dk, B G K Dk, B G K Dk
         query = self.query_norm(query)
         key = self.key_norm(key)
         if self.rotary is not None:
