@@ -1,0 +1,227 @@
+"""The widgets of the chapters, each on a page of its own in a headless Chromium: they show Python's numbers, and anybody can use them."""
+
+import re
+
+import pytest
+import torch
+from browsing import phone, requested, visit
+from test_access import RUN, axe  # noqa: F401
+
+from annotated_transformer.figures.widgets import WIDGETS, widget
+
+pytestmark = pytest.mark.slow
+
+QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
+DATA = {
+    "query-arrows": dict(query=QUERY, keys=KEYS),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    "Name -> the address of a page with this widget alone."
+    folder = tmp_path_factory.mktemp("widgets")
+    return {
+        name: widget(name, **DATA[name]).save(folder / f"{name}.html").as_uri()
+        for name in WIDGETS
+    }
+
+
+def find(browser, selector: str):
+    return browser.find_elements("css selector", f".book-widget {selector}")
+
+
+def texts(browser, selector: str) -> list[str]:
+    return [element.get_attribute("textContent") for element in find(browser, selector)]
+
+
+def slide(browser, label: str, value):
+    "Move the slider with this label, as a mouse does."
+    browser.execute_script(
+        """const slider = document.querySelector(`input[aria-label="${arguments[0]}"]`);
+        slider.value = arguments[1];
+        slider.dispatchEvent(new Event('input', {bubbles: true}))""",
+        label,
+        value,
+    )
+
+
+def press(browser, *keys):
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+def click(browser, words: str):
+    "The button or the label with these words."
+    from selenium.webdriver.common.by import By
+
+    path = f"//*[self::button or self::label][normalize-space()='{words}']"
+    browser.find_element(By.XPATH, path).click()
+
+
+def test_every_widget_is_tested():
+    assert set(DATA) == set(WIDGETS)
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser, pages, axe, name, scheme):  # noqa: F811
+    media = dict(features=[dict(name="prefers-color-scheme", value=scheme)])
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        visit(browser, pages[name])
+        # axe takes a page without a background for a white one, in the dark too
+        browser.execute_script("document.documentElement.style.background = 'Canvas'")
+        browser.execute_script(axe)
+        assert browser.execute_async_script(RUN) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_fits_a_phone_in_letters_that_can_be_read(browser, pages, name):
+    with phone(browser):
+        visit(browser, pages[name])
+        assert browser.execute_script(
+            "return document.documentElement.scrollWidth <= innerWidth"
+        )
+        sizes = browser.execute_script(
+            """const sizes = [];
+            for (const e of document.querySelectorAll('.stage *')) {
+              if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) continue;
+              const svg = e.closest('svg'), size = parseFloat(getComputedStyle(e).fontSize);
+              sizes.push(svg ? size * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : size);
+            }
+            return sizes"""
+        )
+        assert sizes and min(sizes) >= 11
+        small = browser.execute_script(
+            """return [...document.querySelectorAll('.stage :is(button, input, label)')]
+            .filter(e => !e.closest('label') || e.tagName == 'LABEL')
+            .filter(e => e.getBoundingClientRect().height < 24).map(e => e.outerHTML)"""
+        )
+        assert small == [], "too small for a finger"
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_every_control_is_named_and_reached_by_keyboard(browser, pages, name):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages[name])
+    controls = browser.execute_script(
+        "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].length"
+    )
+    assert controls
+    reached = set()
+    for _ in range(2 * controls + 10):
+        press(browser, Keys.TAB)
+        reached.add(
+            browser.execute_script(
+                "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].indexOf(document.activeElement)"
+            )
+        )
+    assert len(reached - {-1}) == controls
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_asks_no_host_and_is_small(browser, pages, name):
+    visit(browser, pages[name])
+    urls = requested(browser)
+    assert urls and not [
+        url for url in urls if not url.startswith(("file:", "data:", "about:"))
+    ]
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert len(widget(name, **DATA[name]).fragment) < 30_000
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_without_scripts_there_is_a_picture(browser, pages, name):
+    visit(browser, pages[name])
+    assert not find(browser, ".still")[0].is_displayed()
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=True))
+    try:
+        browser.get(pages[name])
+        (picture,) = find(browser, ".still")
+        assert picture.is_displayed() and picture.get_attribute("alt")
+        assert picture.size["width"] > 200 and picture.size["height"] > 80
+        assert not find(browser, ".stage")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=False))
+
+
+def test_widgets_share_a_page_and_one_without_its_data_keeps_its_picture(browser, tmp_path):
+    page = widget("query-arrows").save(tmp_path / "all.html")
+    whole = "".join(widget(name, **DATA[name]).fragment for name in DATA)
+    bare = re.sub(r"<script.*?</script>", "", whole, flags=re.S)
+    text = page.read_text(encoding="utf-8").replace("</main>", bare + whole + "</main>")
+    page.write_text(text, encoding="utf-8")
+    visit(browser, page.as_uri())
+    live = [root.get_attribute("data-live") is not None for root in find(browser, "")]
+    n = len(DATA)
+    assert live == [True] + n * [False] + n * [True]
+    assert [still.is_displayed() for still in find(browser, ".still")] == [
+        not alive for alive in live
+    ]
+    assert len(find(browser, ".stage")) == n + 1
+
+
+def test_no_label_becomes_markup(browser, tmp_path):
+    hostile = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>"
+    page = widget("query-arrows", names=[hostile, "b", "c"]).save(tmp_path / "page.html")
+    visit(browser, page.as_uri())
+    assert browser.execute_script("return window.broken") is None
+    assert texts(browser, ".rows > :nth-child(4n+1)")[1] == hostile
+
+
+# ---- query-arrows ----
+
+
+def expected_weights(query) -> list[float]:
+    products = torch.tensor(KEYS) @ torch.tensor(query)
+    return (products / 2**0.5).softmax(-1).tolist()
+
+
+def shown_weights(browser) -> list[float]:
+    "Weights of the three keys, from the widths of the bars."
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.rows .bar')].map(bar => parseFloat(bar.style.width) / 100)"
+    )
+
+
+def numbers(browser, column: int) -> list[str]:
+    "A column of the rows, without its head."
+    found = texts(browser, f".rows > :nth-child(4n+{column})")[1:]
+    return [text.replace("−", "-") for text in found]
+
+
+def test_query_arrows_show_pythons_weights(browser, pages):
+    visit(browser, pages["query-arrows"])
+    assert shown_weights(browser) == pytest.approx(expected_weights(QUERY), abs=1e-4)
+    for query in ([-1.5, 0.5], [0.0, 0.0], [3.0, -2.0]):
+        slide(browser, "query, to the right", query[0])
+        slide(browser, "query, upwards", query[1])
+        assert shown_weights(browser) == pytest.approx(expected_weights(query), abs=1e-4)
+        products = [float(text) for text in numbers(browser, 2)]
+        expected = torch.tensor(KEYS) @ torch.tensor(query)
+        assert products == pytest.approx(expected.tolist(), abs=0.006)
+
+
+def test_query_can_be_dragged_and_moved_by_keys(browser, pages):
+    from selenium.webdriver import ActionChains, Keys
+
+    visit(browser, pages["query-arrows"])
+    (handle,) = find(browser, ".handle")
+    unit = browser.execute_script(
+        "return document.querySelector('.plane').clientWidth / 6.8"
+    )
+    ActionChains(browser).drag_and_drop_by_offset(
+        handle, round(-2 * unit), round(-unit)
+    ).perform()
+    assert shown_weights(browser) == pytest.approx(expected_weights([0.0, 2.0]), abs=0.02)
+    slide(browser, "query, to the right", 1)
+    slide(browser, "query, upwards", 1)
+    handle.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_DOWN)
+    assert shown_weights(browser) == pytest.approx(expected_weights([0.8, 0.9]), abs=1e-4)
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith(f"to key 1: {expected_weights([0.8, 0.9])[0]:.2f}."), said
