@@ -8,12 +8,18 @@ from browsing import phone, requested, visit
 from test_access import RUN, axe  # noqa: F401
 
 from annotated_transformer.figures.widgets import WIDGETS, widget
+from annotated_transformer.masks import causal_mask, padding_mask
+from annotated_transformer.positions import sinusoids
 
 pytestmark = pytest.mark.slow
 
 QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
+WORDS = "BOS sie hat gerufen PAD PAD".split()
+TARGETS = "sie hat gerufen EOS PAD PAD".split()
 DATA = {
     "query-arrows": dict(query=QUERY, keys=KEYS),
+    "mask-rows": dict(words=WORDS, targets=TARGETS),
+    "clocks": dict(words="I have seen the cat".split(), offset=3),
 }
 
 
@@ -225,3 +231,89 @@ def test_query_can_be_dragged_and_moved_by_keys(browser, pages):
     assert shown_weights(browser) == pytest.approx(expected_weights([0.8, 0.9]), abs=1e-4)
     (said,) = texts(browser, "[aria-live]")
     assert said.endswith(f"to key 1: {expected_weights([0.8, 0.9])[0]:.2f}."), said
+
+
+# ---- mask-rows ----
+
+
+def shown_mask(browser) -> list[list[bool]]:
+    "Which keys each drawn row may attend to."
+    looks = [cell.get_attribute("class").split()[1] for cell in find(browser, ".cell")]
+    may_attend = [look != "no" for look in looks if look != "later"]
+    n = len(WORDS)
+    return [may_attend[i : i + n] for i in range(0, len(may_attend), n)]
+
+
+def test_masks_are_the_librarys(browser, pages):
+    ids = torch.tensor([[0 if word == "PAD" else 5 for word in WORDS]])
+    all_true = torch.ones(len(WORDS), len(WORDS), dtype=torch.bool)
+    masks = {
+        (True, True): padding_mask(ids)[0, 0] & causal_mask(len(WORDS)),
+        (False, True): padding_mask(ids)[0, 0] & all_true,
+        (False, False): all_true,
+        (True, False): causal_mask(len(WORDS)),
+    }
+    visit(browser, pages["mask-rows"])
+    slide(browser, "Row", len(WORDS) - 1)
+    assert shown_mask(browser) == masks[True, True].tolist()
+    for switch, state in (
+        ("causal mask", (False, True)),
+        ("padding mask", (False, False)),
+        ("causal mask", (True, False)),
+    ):
+        click(browser, switch)
+        assert shown_mask(browser) == masks[state].tolist()
+
+
+def test_masks_are_drawn_row_by_row(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["mask-rows"])
+    assert len(shown_mask(browser)) == 1
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert len(shown_mask(browser)) == 3
+    assert texts(browser, "[aria-live]") == ["hat may attend to: BOS, sie, hat."]
+    click(browser, "causal mask")
+    (said,) = texts(browser, "[aria-live]")
+    assert "gerufen, the word it has to predict" in said
+    click(browser, "Back")
+    assert len(shown_mask(browser)) == 2
+    find(browser, "input[type=range]")[0].send_keys(Keys.END)
+    assert len(shown_mask(browser)) == len(WORDS)
+    assert not find(browser, "button")[1].is_enabled(), "there is no next row"
+
+
+# ---- clocks ----
+
+
+def test_hands_are_sinusoids(browser, pages):
+    visit(browser, pages["clocks"])
+    table = sinusoids(121, 8)
+    for position, offset in ((3, 3), (44, 3), (100, 20), (0, 0)):
+        slide(browser, "Position", position)
+        slide(browser, "Second position", offset)
+        words = " ".join(texts(browser, ".clocks > div > div:nth-child(n+3)"))
+        found = [float(x) for x in re.findall(r"-?[\d.]+", words.replace("−", "-"))]
+        assert found == pytest.approx(table[position].tolist(), abs=0.006)
+        product = (table[position] @ table[position + offset]).item()
+        (said,) = texts(browser, "[aria-live]")
+        assert f"dot product is {product:.2f}," in said
+
+        # the hands: to the right by the sine, up by the cosine
+        tips = browser.execute_script(
+            "return [...document.querySelectorAll('.clocks polygon:last-child')].map(tip => tip.getAttribute('points').split(' ')[0].split(',').map(x => x / 44))"
+        )
+        expected = table[position].view(4, 2) * torch.tensor([1, -1])
+        assert torch.allclose(torch.tensor(tips).float(), expected, atol=1e-5)
+
+
+def test_clocks_answer_to_the_keyboard(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["clocks"])
+    slider = find(browser, "input")[0]
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert slider.get_attribute("aria-valuetext") == "4, cat"
+    slider.send_keys(Keys.END)
+    assert slider.get_attribute("aria-valuetext") == "100"

@@ -15,11 +15,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config import argument_error, check_choice, is_number
+from annotated_transformer.config import (
+    argument_error,
+    check_choice,
+    check_flags,
+    check_numbers,
+    check_sizes,
+    is_number,
+)
 from annotated_transformer.figures.svg import (
     Diagram,
     diagram,
     svg_arrow,
+    svg_circle,
     svg_colours,
     svg_rect,
     svg_text,
@@ -207,3 +215,110 @@ def query_arrows(
     title = 'A query among keys, in two dimensions'
     still = diagram(title, 340, 236 + 22 * len(keys), elements)
     return Content(title, still, dict(query=query, keys=keys, names=names, limits=limits))
+
+# %% ../../nbs/110_figures.widgets.ipynb #mask-rows
+@named('mask-rows')
+def mask_rows(
+    words=('BOS', 'ich', 'habe'),  # that the decoder reads
+    targets=('ich', 'habe', 'EOS'),  # that it predicts, as many
+    *,
+    pad: str = 'PAD',  # the word that is padding
+    causal: bool = True,  # whether the causal mask is on at first
+    padding: bool = True,  # whether the padding mask is on at first
+) -> Content:
+    "Which keys each position may attend to, a row at a time."
+    words, targets = plain(words), plain(targets)
+    check_words('words', words)
+    check_words('targets', targets, len(words))
+    check_flags(causal=causal, padding=padding)
+
+    left, side = 132, 40
+    elements = svg_text(4, 14, 'reads → predicts', 'muted', 'start', size=13)
+    for j, word in enumerate(words):
+        elements += svg_text(left + side * (j + 0.5), 14, word, size=12)
+    for i, (word, target) in enumerate(zip(words, targets)):
+        y = 28 + 26 * i
+        name = pad if word == pad else f'{word} → {target}'
+        elements += svg_text(4, y + 12, name, anchor='start', size=13)
+        for j, key in enumerate(words):
+            may_attend = (not causal or j <= i) and (not padding or key != pad)
+            kind = 'feed forward' if may_attend else 'token'
+            elements += svg_rect(left + side * j + 2, y, side - 4, 23, kind, 3)
+    y = 28 + 26 * len(words) + 14
+    elements += svg_rect(4, y - 7, 20, 14, 'feed forward', 3)
+    elements += svg_text(30, y, 'may attend', anchor='start', size=13)
+
+    title = 'A mask, row by row'
+    still = diagram(title, left + side * len(words) + 6, y + 14, elements)
+    data = dict(words=words, targets=targets, pad=pad, causal=causal, padding=padding)
+    return Content(title, still, data)
+
+# %% ../../nbs/110_figures.widgets.ipynb #clocks
+@named('clocks')
+def clocks(
+    words=(),  # at the first positions
+    *,
+    position: int = 3,  # at first
+    offset: int | None = None,  # from it to a second position; None: there is none
+    n_clocks: int = 4,  # d_model/2
+    base: float = 10000.0,  # of the frequencies
+    last: int = 100,  # position of the slider
+) -> Content:
+    "A position as the hands of clocks, one for each frequency."
+    words = plain(words)
+    if words:
+        check_words('words', words)
+    check_sizes(n_clocks=n_clocks, last=last)
+    check_numbers('more than 1', lambda x: x > 1, base=base)
+    if position not in range(last + 1):
+        raise argument_error('position', position, f'a whole number from 0 to {last}')
+    if offset is not None and offset not in range(-20, 21):
+        raise argument_error('offset', offset, 'a whole number from -20 to 20, or None')
+
+    frequencies = [base ** (-i / n_clocks) for i in range(n_clocks)]
+    names = [name_of_frequency(frequency) for frequency in frequencies]
+
+    def hand(middle, angle, kind):
+        start = (middle, 92)
+        end = (middle + 38 * math.sin(angle), 92 - 38 * math.cos(angle))
+        drawn = svg_arrow(start, end).replace('stroke-width="1.4"', 'stroke-width="3"')
+        return drawn.replace(svg_colours('line'), svg_colours(kind))
+
+    word = f', {words[position]}' if position < len(words) else ''
+    heading = f'position {position}{word}'
+    if offset is not None:
+        heading += f', and position {position + offset} in grey'
+    elements = svg_text(10, 14, heading, anchor='start', bold=True)
+    for i, (frequency, name) in enumerate(zip(frequencies, names)):
+        middle = 56 + 100 * i
+        elements += svg_text(middle, 38, f'ω = {name}', 'muted', size=13)
+        elements += svg_circle(middle, 92, 42, '')
+        if offset is not None:
+            elements += hand(middle, (position + offset) * frequency, 'line')
+        angle = position * frequency
+        elements += hand(middle, angle, 'link')
+        for y, function, what in ((146, math.sin, 'sin'), (164, math.cos, 'cos')):
+            text = f'{what} {function(angle):.2f}'.replace('-', '−')
+            elements += svg_text(middle, y, text, size=13)
+
+    title = 'A position as the hands of clocks'
+    still = diagram(title, max(100 * n_clocks + 12, 280), 178, elements)
+    data = dict(
+        words=words,
+        position=position,
+        offset=offset,
+        frequencies=frequencies,
+        names=names,
+        last=last,
+    )
+    return Content(title, still, data)
+
+
+def name_of_frequency(
+    frequency: float,  # radians per position, at most 1
+) -> str:
+    "A frequency as 1/100 where it is one, otherwise in digits."
+    inverse = 1 / frequency
+    if abs(inverse - round(inverse)) < 1e-9 * inverse:
+        return '1' if round(inverse) == 1 else f'1/{round(inverse)}'
+    return f'{frequency:.2g}'
