@@ -7,19 +7,25 @@ import torch
 from browsing import phone, requested, visit
 from test_access import RUN, axe  # noqa: F401
 
+from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget
 from annotated_transformer.masks import causal_mask, padding_mask
 from annotated_transformer.positions import sinusoids
+from annotated_transformer.tokenizers.bpe import BPETokenizer
 
 pytestmark = pytest.mark.slow
 
 QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
 WORDS = "BOS sie hat gerufen PAD PAD".split()
+TEXTS = [german for _, german in sentence_pairs()[0]] + ["zweihundert 看见了 its"] * 40
+TOKENIZER = BPETokenizer.learn(TEXTS, 420)
+BYTES_ALONE = BPETokenizer.learn(TEXTS, 260)
 TARGETS = "sie hat gerufen EOS PAD PAD".split()
 DATA = {
     "query-arrows": dict(query=QUERY, keys=KEYS),
     "mask-rows": dict(words=WORDS, targets=TARGETS),
     "clocks": dict(words="I have seen the cat".split(), offset=3),
+    "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
 }
 
 
@@ -317,3 +323,66 @@ def test_clocks_answer_to_the_keyboard(browser, pages):
     assert slider.get_attribute("aria-valuetext") == "4, cat"
     slider.send_keys(Keys.END)
     assert slider.get_attribute("aria-valuetext") == "100"
+
+
+# ---- byte-pairs ----
+
+TYPED = [
+    "die Katzentür 🙂",
+    "ich habe die Katze gesehen",
+    "It's 12 cats, they'll see 3.50!",
+    "two  spaces   at the end  ",
+    "看见了 a cat かな ばー ที่",
+    "e\u0301 naïve Größe ﬁ",
+    "x²½ _under_ <b>&amp;</b>",
+    "",
+]
+
+
+def type_text(browser, text: str):
+    browser.execute_script(
+        """const input = document.querySelector('.stage input[type=text]');
+        input.value = arguments[0];
+        input.dispatchEvent(new Event('input', {bubbles: true}))""",
+        text,
+    )
+
+
+def tokens_at(browser, step: int) -> list[str]:
+    slide(browser, "Merges applied", step)
+    return texts(browser, ".piece > span")
+
+
+def test_merges_are_the_tokenizers(browser, pages):
+    visit(browser, pages["byte-pairs"])
+    for text in TYPED:
+        type_text(browser, text)
+        expected = TOKENIZER.words(TOKENIZER.encode(text))
+        assert tokens_at(browser, 10_000) == expected, text
+        bytes_alone = BYTES_ALONE.words(BYTES_ALONE.encode(text))
+        assert tokens_at(browser, 0) == bytes_alone, text
+
+
+def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
+    from selenium.webdriver import Keys
+
+    merges = [("K", "a"), ("t", "z"), ("Ka", "tz"), ("a", "a"), ("Katz", "e")]
+    visit(
+        browser,
+        widget("byte-pairs", text="Katze", merges=merges).save(tmp_path / "a").as_uri(),
+    )
+    assert texts(browser, ".piece > span") == [*"Katze"]
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert texts(browser, ".piece > span") == ["Ka", "tz", "e"]
+    assert texts(browser, ".made") == ["tz"]
+    assert texts(browser, "[aria-live]") == ["Merge 2 of 5: t + z. 3 tokens."]
+    tokens_at(browser, 99)
+    assert texts(browser, "[aria-live]") == [
+        "Merge 5 of 5: Katz + e. 1 token, and no other merge applies."
+    ]
+    (field,) = find(browser, "input[type=text]")
+    field.send_keys(Keys.END, " aaaT")
+    assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("Unknown: T.")

@@ -31,6 +31,7 @@ from annotated_transformer.figures.svg import (
     svg_colours,
     svg_rect,
     svg_text,
+    text_width,
 )
 
 # %% auto #0
@@ -104,7 +105,7 @@ def widget(
     content = WIDGETS[name](**data)
 
     # the data of the script, escaped so that no label can begin a tag
-    values = json.dumps(content.data, ensure_ascii=True, separators=(',', ':'))
+    values = json.dumps(content.data, ensure_ascii=False, separators=(',', ':'))
     values = values.replace('<', '\\u003c')
 
     style = widget_file('common.css') + widget_file(f'{name}.css')
@@ -322,3 +323,64 @@ def name_of_frequency(
     if abs(inverse - round(inverse)) < 1e-9 * inverse:
         return '1' if round(inverse) == 1 else f'1/{round(inverse)}'
     return f'{frequency:.2g}'
+
+# %% ../../nbs/110_figures.widgets.ipynb #byte-pairs
+@named('byte-pairs')
+def byte_pairs(
+    text: str = 'Katzentüren',  # at first
+    *,
+    merges=None,  # of characters: pairs, the oldest first
+    tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
+) -> Content:
+    "Merges applied one by one to a text that the reader types."
+    if (merges is None) == (tokenizer is None):
+        raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
+
+    if tokenizer is not None:
+        merges = json.loads(tokenizer.tokenizer.to_str())['model']['merges']
+        after = tokenizer.words(tokenizer.encode(text))
+    merges = plain(merges)
+    for pair in merges:
+        if len(pair) != 2 or not all(isinstance(token, str) for token in pair):
+            raise argument_error('merges', pair, 'two tokens')
+
+    if tokenizer is None:
+        after = [*text]
+        for pair in merges:
+            after = join_pair(after, pair)
+
+    # the text, and its tokens in boxes
+    elements = svg_text(8, 16, f'{text}  ({len(text)} characters)', anchor='start')
+    x = 8
+    for token in after:
+        width = 14 + 9 * text_width(token)
+        elements += svg_rect(x, 34, width, 26, 'token', 4)
+        elements += svg_text(x + width / 2, 47, token, size=15)
+        x += width + 3
+    count = f'{len(after)} token' + ('' if len(after) == 1 else 's')
+    elements += svg_text(8, 78, count, 'muted', 'start', size=13)
+
+    title = f'Byte pairs merging in {text}'
+    still = diagram(title, max(x + 6, 280), 94, elements)
+    data = dict(
+        text=text,
+        merges=[' '.join(pair) for pair in merges],
+        bytes=tokenizer is not None,
+    )
+    return Content('Byte pairs merging in a text', still, data)
+
+
+def join_pair(
+    tokens,  # list of str
+    pair,  # two tokens
+) -> list:  # each occurrence of the pair made one
+    "Apply one merge."
+    joined, can_join = [], False
+    for token in tokens:
+        if can_join and [joined[-1], token] == [*pair]:
+            joined[-1] += token
+            can_join = False
+        else:
+            joined.append(token)
+            can_join = True
+    return joined
