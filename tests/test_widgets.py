@@ -1,5 +1,6 @@
 """The widgets of the chapters, each on a page of its own in a headless Chromium: they show Python's numbers, and anybody can use them."""
 
+import math
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget
 from annotated_transformer.masks import causal_mask, padding_mask
 from annotated_transformer.positions import sinusoids
+from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
 from annotated_transformer.tokenizers.bpe import BPETokenizer
 
 pytestmark = pytest.mark.slow
@@ -20,12 +22,33 @@ WORDS = "BOS sie hat gerufen PAD PAD".split()
 TEXTS = [german for _, german in sentence_pairs()[0]] + ["zweihundert 看见了 its"] * 40
 TOKENIZER = BPETokenizer.learn(TEXTS, 420)
 BYTES_ALONE = BPETokenizer.learn(TEXTS, 260)
+NEXT = {  # of a small language; greedy decoding takes nicht, and regrets it
+    (): {"ich": 0.9, "Fisch": 0.1},
+    ("ich",): {"nicht": 0.5, "gesehen": 0.3, "EOS": 0.2},
+    ("ich", "nicht"): {"gesehen": 0.4, "EOS": 0.35, "Fisch": 0.25},
+    ("ich", "gesehen"): {"EOS": 0.95, "Fisch": 0.05},
+}
+
+
+def next_words(words):
+    probs = NEXT.get(tuple(words), {"EOS": 0.8, "Fisch": 0.2})
+    return {word: math.log(p) for word, p in probs.items()}
+
+
+VOCABULARY = [f"w{i}" for i in range(40)]
+LOG_PROBS = (
+    (3 * torch.randn(40, generator=torch.Generator().manual_seed(0)))
+    .log_softmax(-1)
+    .tolist()
+)
 TARGETS = "sie hat gerufen EOS PAD PAD".split()
 DATA = {
     "query-arrows": dict(query=QUERY, keys=KEYS),
     "mask-rows": dict(words=WORDS, targets=TARGETS),
     "clocks": dict(words="I have seen the cat".split(), offset=3),
     "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
+    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
+    "beam-tree": dict(next_words=next_words),
 }
 
 
@@ -369,7 +392,9 @@ def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
     merges = [("K", "a"), ("t", "z"), ("Ka", "tz"), ("a", "a"), ("Katz", "e")]
     visit(
         browser,
-        widget("byte-pairs", text="Katze", merges=merges).save(tmp_path / "a").as_uri(),
+        widget("byte-pairs", text="Katze", merges=merges)
+        .save(tmp_path / "a.html")
+        .as_uri(),
     )
     assert texts(browser, ".piece > span") == [*"Katze"]
     click(browser, "Next")
@@ -386,3 +411,105 @@ def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
     assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
     (said,) = texts(browser, "[aria-live]")
     assert said.endswith("Unknown: T.")
+
+
+# ---- sampling ----
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        dict(temperature=2.0),
+        dict(temperature=0.1),
+        dict(top_k=3),
+        dict(top_p=0.7),
+        dict(min_p=0.1),
+        dict(temperature=1.5, top_k=8, top_p=0.9, min_p=0.05),
+    ],
+)
+def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
+    given = torch.tensor([[round(x, 4) for x in LOG_PROBS]])
+    kept = given / options.get("temperature", 1.0)
+    before = kept.softmax(-1)[0]
+    if "top_k" in options:
+        kept = top_k_filter(kept, options["top_k"])
+    if "top_p" in options:
+        kept = top_p_filter(kept, options["top_p"])
+    if "min_p" in options:
+        kept = min_p_filter(kept, options["min_p"])
+    order = given[0].argsort(descending=True)
+    probs, is_left = kept.softmax(-1)[0, order], kept[0, order].isfinite()
+
+    visit(browser, pages["sampling"])
+    for label, value in options.items():
+        slide(browser, label.capitalize().replace("_", "-"), value)
+    words = texts(browser, ".choices > span:nth-child(3n+1)")
+    assert words[:8] == [VOCABULARY[i] for i in order[:8]]
+    for look, expected in (("bar", probs), ("before", before[order])):
+        widths = browser.execute_script(
+            "return [...document.querySelectorAll('.' + arguments[0])].map(bar => parseFloat(bar.style.width) / 100)",
+            look,
+        )
+        together = [*expected[:8].tolist(), expected[8:].sum().item()]
+        assert widths == pytest.approx(together, abs=1e-4), look
+    n_left = int(is_left.sum())
+    (said, _) = texts(browser, "[aria-live]")
+    assert said.startswith(f"{n_left} of 40 tokens" if n_left < 40 else "All 40 tokens")
+    cut = [text == "cut" for text in texts(browser, ".choices > span:nth-child(3n)")]
+    assert cut == [*(~is_left[:8]).tolist(), n_left <= 8]
+
+    click(browser, "Draw 20 words")
+    drawn = dict(pair.split() for pair in texts(browser, ".drawn")[0].split(", "))
+    assert sum(map(int, drawn.values())) == 20
+    possible = {VOCABULARY[i] for i in order[is_left]}
+    assert set(drawn) <= possible
+
+
+def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["sampling"])
+    top_k = find(browser, "input")[1]
+    assert top_k.get_attribute("aria-valuetext") == "off"
+    top_k.send_keys(Keys.HOME)
+    assert top_k.get_attribute("aria-valuetext") == "1"
+    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")
+
+
+# ---- beam-tree ----
+
+
+def nodes(browser) -> list[tuple]:
+    "State, word and probability of each box but BOS."
+    found = browser.execute_script(
+        """return [...document.querySelectorAll('.node')].map(node =>
+        [node.getAttribute('class').split(' ')[1], ...[...node.querySelectorAll('text')].map(t => t.textContent)])"""
+    )
+    return [(state, word, float(p)) for state, word, p in found[1:]]
+
+
+def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
+    visit(browser, pages["beam-tree"])
+    click(browser, "Greedy")
+    slide(browser, "Step", 99)
+    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+    assert answer == [("ich", 0.9), ("nicht", 0.45), ("gesehen", 0.18), ("EOS", 0.144)]
+
+    click(browser, "Beam of 2")
+    assert nodes(browser) == []
+    click(browser, "Next")
+    assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
+    click(browser, "Next")
+    assert nodes(browser)[2:] == [
+        ("kept", "nicht", 0.45),
+        ("kept", "gesehen", 0.27),
+        ("dropped", "EOS", 0.18),
+    ]
+    (said,) = texts(browser, "[aria-live]")
+    assert said == "Kept: nicht 0.450, gesehen 0.270; dropped: EOS 0.180."
+    slide(browser, "Step", 99)
+    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+    assert answer == [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("The answer is ich gesehen, with 0.257.")

@@ -5,15 +5,16 @@
 # %% ../../nbs/110_figures.widgets.ipynb #widgets-code-2
 from __future__ import annotations
 
-import base64
 import html
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from annotated_transformer.config import (
     argument_error,
@@ -68,6 +69,22 @@ def widget_file(
     path = files('annotated_transformer.figures').joinpath('widget_scripts', name)
     return path.read_text(encoding='utf-8') if path.is_file() else ''
 
+# %% ../../nbs/110_figures.widgets.ipynb #picture-address
+def picture_address(
+    svg: str,  # of a `Diagram`
+) -> str:  # an address that holds the picture itself
+    "A drawing as a data address. Quotes in its texts are escaped already."
+    look = r'class="([\w-]+)" fill="(\S+)" stroke="(\S+)"'
+    rules = {
+        f'.{name}{{fill:{fill};stroke:{edge}}}' for name, fill, edge in re.findall(look, svg)
+    }
+    svg = re.sub(look, r'class="\1"', svg)
+    svg = svg.replace('<style>', '<style>' + ''.join(sorted(rules)), 1)
+    svg = svg.replace(' font-weight="normal"', '')
+
+    svg = svg.replace("'", '').replace('"', "'")
+    return 'data:image/svg+xml,' + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")
+
 # %% ../../nbs/110_figures.widgets.ipynb #widget
 @dataclass(frozen=True)
 class Widget:
@@ -110,7 +127,6 @@ def widget(
 
     style = widget_file('common.css') + widget_file(f'{name}.css')
     script = widget_file('common.js') + widget_file(f'{name}.js')
-    still = base64.b64encode(content.still.svg.encode()).decode()
     title = html.escape(content.title)
 
     # JupyterLab leaves keys alone where its shortcuts are suppressed
@@ -119,7 +135,7 @@ def widget(
         f' data-lm-suppress-shortcuts="true"><style>{style}</style>'
         f'<script type="application/json">{values}</script>'
         f'<img class="still" alt="{html.escape(content.still.title)}"'
-        f' src="data:image/svg+xml;base64,{still}">'
+        f' src="{picture_address(content.still.svg)}">'
         f'<script>{{{script}}}</script></div>'
     )
     return Widget(name, content.title, fragment)
@@ -384,3 +400,143 @@ def join_pair(
             joined.append(token)
             can_join = True
     return joined
+
+# %% ../../nbs/110_figures.widgets.ipynb #sampling
+@named('sampling')
+def sampling(
+    words=('nicht', 'gesehen', 'wieder', 'EOS'),  # the vocabulary, in any order
+    log_probs=(-0.7, -1.2, -2.0, -3.0),  # of each word, as many; they needn't be normalised
+    *,
+    shown: int = 8,  # words with a bar of their own
+) -> Content:
+    "A distribution over the next token, with temperature, top-k, top-p and min-p."
+    words, log_probs = plain(words), plain(log_probs)
+    check_words('words', words)
+    check_sizes(shown=shown)
+    if len(log_probs) != len(words) or not all(map(is_number, log_probs)):
+        raise argument_error('log_probs', log_probs, 'a finite number for each word')
+
+    # the best first; four digits are enough for a picture
+    order = sorted(range(len(words)), key=lambda i: -log_probs[i])
+    words = [words[i] for i in order]
+    log_probs = [round(log_probs[i], 4) for i in order]
+    shown = min(shown, len(words) - 1)
+
+    probs = softmax(log_probs)
+    names = [*words[:shown], f'{len(words) - shown} others']
+    elements = ''
+    for i, (name, p) in enumerate(zip(names, [*probs[:shown], sum(probs[shown:])])):
+        y = 16 + 22 * i
+        elements += svg_text(8, y, name, anchor='start', size=13)
+        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, 'feed forward', 2)
+        elements += svg_text(108 + 240 * p, y, f'{p:.2f}', anchor='start', size=13)
+
+    title = 'Choosing the next token: temperature, top-k, top-p and min-p'
+    still = diagram(title, 390, 10 + 22 * len(names), elements)
+    return Content(title, still, dict(words=words, log_probs=log_probs, shown=shown))
+
+# %% ../../nbs/110_figures.widgets.ipynb #search-tree
+def search_tree(
+    next_words,  # words so far -> {word: log-probability} of the next
+    size: int,  # of the beam
+    n_dropped: int,  # of the candidates that are dropped, at each step
+    max_len: int,  # steps
+) -> dict:  # size, levels of the tree, the answer
+    "A plain beam search, with the nodes of its tree. Words end with 'EOS'."
+    alive = [((), 0.0, 0)]  # words, log-probability, place in the level above
+    levels, best = [], None
+
+    while len(levels) < max_len:
+        candidates = [
+            ((*words, word), log_prob + more, place)
+            for words, log_prob, place in alive
+            for word, more in next_words([*words]).items()
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+
+        # what is finished, what lives on, and the best of what is dropped
+        finished = [c for c in candidates[:size] if c[0][-1] == 'EOS']
+        living = [c for c in candidates if c[0][-1] != 'EOS'][:size]
+        dropped = [c for c in candidates if c not in finished and c not in living]
+        states = [(c, 'finished') for c in finished] + [(c, 'kept') for c in living]
+        states += [(c, 'dropped') for c in dropped[:n_dropped]]
+
+        # children in the order of their parents, so that no two arrows cross
+        states.sort(key=lambda state: (state[0][2], -state[0][1]))
+        level, alive = [], []
+        for place, ((words, log_prob, parent), state) in enumerate(states):
+            p = round(math.exp(log_prob), 6)
+            level.append(dict(word=words[-1], p=p, parent=parent, state=state))
+            if state == 'kept':
+                alive.append((words, log_prob, place))
+            if state == 'finished' and (best is None or log_prob > best[1]):
+                best = words, log_prob, [len(levels) + 1, place]
+        levels.append(level)
+
+        most = max(log_prob for _, log_prob, _ in alive)
+        if best and best[1] >= most:
+            break
+
+    if best is None:  # nothing has ended
+        words, log_prob, place = max(alive, key=lambda hypothesis: hypothesis[1])
+        best = words, log_prob, [len(levels), place]
+    words, log_prob, answer = best
+    return dict(
+        size=size,
+        levels=levels,
+        answer=answer,
+        text=' '.join(word for word in words if word != 'EOS'),
+        p=round(math.exp(log_prob), 6),
+    )
+
+# %% ../../nbs/110_figures.widgets.ipynb #beam-tree
+def two_beginnings(words):  # a beam of two finds b, greedy decoding a
+    "An example in which the better first word leads to the worse sentence."
+    if not words:
+        return {'a': math.log(0.6), 'b': math.log(0.4)}
+    if words == ['b']:
+        return {'EOS': math.log(0.9), 'c': math.log(0.1)}
+    return {'EOS': math.log(0.5), 'c': math.log(0.3), 'd': math.log(0.2)}
+
+
+@named('beam-tree')
+def beam_tree(
+    next_words=two_beginnings,  # words so far -> {word: log-probability} of the next
+    *,
+    sizes=(1, 2, 3),  # of the beams
+    size: int = 2,  # at first
+    n_dropped: int = 1,  # of the candidates that are dropped, shown at each step
+    max_len: int = 12,  # steps
+) -> Content:
+    "Greedy decoding and beam search as a tree that grows step by step."
+    sizes = plain(sizes)
+    for n in sizes:
+        check_sizes(sizes=n)
+    check_sizes(max_len=max_len)
+    if size not in sizes:
+        raise argument_error('size', size, f'one of {sizes}')
+    searches = [search_tree(next_words, n, n_dropped, max_len) for n in sizes]
+
+    # the whole tree
+    found = searches[sizes.index(size)]
+    levels = [[dict(word='BOS', p=1, parent=0, state='kept')], *found['levels']]
+    widest = max(map(len, levels))
+    arrows = boxes = ''
+    for depth, level in enumerate(levels):
+        for i, node in enumerate(level):
+            x = 50 + 96 * (i + (widest - len(level)) / 2)
+            y = 24 + 62 * depth
+            kind = 'token' if node['state'] == 'dropped' else 'attention'
+            boxes += svg_rect(x - 44, y - 19, 88, 38, kind)
+            boxes += svg_text(x, y - 8, node['word'])
+            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', size=12)
+            if depth:
+                above = levels[depth - 1]
+                above_x = 50 + 96 * (node['parent'] + (widest - len(above)) / 2)
+                arrows += svg_arrow((above_x, y - 43), (x, y - 19))
+
+    name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
+    title = f'{name} as a tree, with the answer: {found["text"]}'
+    still = diagram(title, 96 * widest + 8, 62 * len(levels) - 6, arrows + boxes)
+    data = dict(searches=searches, size=size)
+    return Content('Greedy decoding and beam search as a tree', still, data)
