@@ -49,6 +49,7 @@ DATA = {
     "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
     "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
     "beam-tree": dict(next_words=next_words),
+    "hidden-units": {},
 }
 
 
@@ -513,3 +514,42 @@ def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     assert answer == [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
     (said,) = texts(browser, "[aria-live]")
     assert said.endswith("The answer is ich gesehen, with 0.257.")
+
+
+# ---- hidden-units ----
+
+
+def test_hidden_units_compute_as_in_the_chapter(browser, pages):
+    visit(browser, pages["hidden-units"])
+    w1 = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    for place in ([1.0, -1.0], [-1.0, 1.0], [0.5, 0.5], [-1.7, 0.3]):
+        for axis, value in zip(("subject s", "verb v"), place):
+            slide(browser, axis, value)
+        hidden = (torch.tensor(place) @ w1).clamp(min=0)
+        shown = [float(text) for text in texts(browser, ".sums b")]
+        expected = [*hidden.tolist(), hidden.sum().item()]
+        assert shown == pytest.approx(expected, abs=0.051)
+
+
+def test_hidden_units_switched_off_and_uncut(browser, pages):
+    from selenium.webdriver import ActionChains, Keys
+
+    visit(browser, pages["hidden-units"])
+    click(browser, "hidden unit 1")
+    assert texts(browser, ".sums b") == ["off", "0.0", "0.0"]
+    (handle,) = find(browser, ".handle")
+    width = browser.execute_script("return document.querySelector('.plane').clientWidth")
+    unit = width / 3.4
+    ActionChains(browser).drag_and_drop_by_offset(
+        handle, round(-2 * unit), round(-2 * unit)
+    ).perform()
+    assert texts(browser, ".sums b") == ["off", "2.0", "2.0"]  # they has
+    handle.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert texts(browser, ".sums b") == ["off", "1.8", "1.8"]
+    click(browser, "hidden unit 1")
+    click(browser, "cut off at 0")
+    assert texts(browser, ".sums b") == ["−1.8", "1.8", "0.0"]
+    fills = browser.execute_script(
+        "return [...document.querySelectorAll('[fill-opacity]')].map(cell => +cell.getAttribute('fill-opacity'))"
+    )
+    assert max(fills) < 0.001, "without the cut the units cancel everywhere"

@@ -540,3 +540,67 @@ def beam_tree(
     still = diagram(title, 96 * widest + 8, 62 * len(levels) - 6, arrows + boxes)
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
+
+# %% ../../nbs/110_figures.widgets.ipynb #hidden-units
+@named('hidden-units')
+def hidden_units(
+    phrases=None,  # words -> two numbers; None: those of the chapter
+    units=((1, -1), (-1, 1)),  # weights of each hidden unit
+    weights=(1, 1),  # of each hidden unit in the sum
+    *,
+    formulas=('s − v', 'v − s'),  # of the units, in words
+    axes=('subject s', 'verb v'),  # names of the two numbers
+    point=(1, -1),  # at first
+) -> Content:
+    "Hidden units on the plane of two numbers, and their sum."
+    if phrases is None:
+        phrases = {
+            'she has': (1, 1),
+            'they have': (-1, -1),
+            'she have': (1, -1),
+            'they has': (-1, 1),
+        }
+    phrases = {words: plain(place) for words, place in phrases.items()}
+    units, weights, point = plain(units), plain(weights), plain(point)
+    check_points(phrases=phrases.values(), units=units, point=[point])
+    check_words('formulas', plain(formulas), len(units))
+    check_words('axes', plain(axes), 2)
+    if len(weights) != len(units) or not all(map(is_number, weights)):
+        raise argument_error('weights', weights, 'a number for each unit')
+
+    # a strip of each unit's side of the plane, the deeper the higher its number
+    limit, side, cells = 1.7, 300, 10
+    elements = ''
+    for i in range(cells):
+        for j in range(cells):
+            s, v = (limit * (2 * (k + 0.5) / cells - 1) for k in (i, cells - 1 - j))
+            found = [max(0, a * s + b * v) * w for (a, b), w in zip(units, weights)]
+            if sum(found) > 0.01:
+                kind = 'feed forward' if found[0] == max(found) else 'attention'
+                x, y = side / cells * i, side / cells * j
+                elements += (
+                    f'<rect {svg_colours(kind)} x="{x:g}" y="{y:g}" width="{side / cells:g}"'
+                    f' height="{side / cells:g}" style="stroke:none" opacity="{min(sum(found) / 3, 1):.1f}"/>\n'
+                )
+    for words, (s, v) in phrases.items():
+        x = side / 2 * (1 + s / limit)
+        y = side / 2 * (1 - v / limit)
+        elements += f'<circle {svg_colours("ink")} cx="{x:g}" cy="{y:g}" r="4"/>\n'
+        elements += svg_text(x, y + 16, words, bold=True)
+
+    found = [max(0, a * point[0] + b * point[1]) for a, b in units]
+    for i, (formula, value) in enumerate(zip(formulas, found)):
+        text = f'unit {i + 1}: max(0, {formula}) = {value:g}'
+        elements += svg_text(8, side + 18 + 22 * i, text, anchor='start', size=13)
+
+    title = 'Two hidden units on a plane'
+    height = side + 14 + 22 * len(units)
+    data = dict(
+        phrases=phrases,
+        units=units,
+        weights=weights,
+        formulas=plain(formulas),
+        axes=plain(axes),
+        point=point,
+    )
+    return Content(title, diagram(title, side, height, elements), data)

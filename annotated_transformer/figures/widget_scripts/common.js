@@ -94,6 +94,32 @@ const arrow = (svg, look) => {
   };
 };
 
+// Let a handle on a plane be dragged, or moved by the arrow keys. `unit` is a length of 1, in percent
+// of the plane's width; zero is in its middle.
+const dragged = (plane, handle, unit, limits, where, moved) => {
+  const move = to => moved(to.map((x, axis) =>
+    Math.round(10 * Math.max(-limits[axis], Math.min(limits[axis], x))) / 10));
+  const drag = event => {
+    const box = plane.getBoundingClientRect(), one = unit * box.width / 100;
+    move([(event.clientX - box.x - box.width / 2) / one, (box.y + box.height / 2 - event.clientY) / one]);
+  };
+  plane.addEventListener('pointerdown', event => {
+    // beside the handle, a finger scrolls the page
+    if (event.target !== handle && event.pointerType !== 'mouse') return;
+    plane.setPointerCapture(event.pointerId);
+    drag(event);
+  });
+  plane.addEventListener('pointermove', event => {
+    if (plane.hasPointerCapture(event.pointerId)) drag(event);
+  });
+  handle.addEventListener('keydown', event => {
+    const by = { ArrowLeft: [-.1, 0], ArrowRight: [.1, 0], ArrowUp: [0, .1], ArrowDown: [0, -.1] }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    move(where().map((x, axis) => x + by[axis]));
+  });
+};
+
 // Build each widget of this kind that is not yet built. One whose data a careful host took out
 // is left alone, with its picture.
 const start = (name, build) => {

@@ -65,31 +65,10 @@ start('query-arrows', (stage, { query, keys, names, limits }) => {
   };
 
   const move = to => {
-    query = to.map((x, axis) => {
-      const most = limits[axis];
-      return Math.round(10 * Math.max(-most, Math.min(most, x))) / 10;
-    });
+    query = to;
     sliders.forEach((slider, axis) => { slider.value = query[axis]; });
     update();
   };
-  const drag = event => {
-    const box = svg.getBoundingClientRect(), unit = UNIT * box.width / width;
-    move([(event.clientX - box.x - box.width / 2) / unit, (box.y + box.height / 2 - event.clientY) / unit]);
-  };
-  plane.addEventListener('pointerdown', event => {
-    // beside the handle, a finger scrolls the page
-    if (event.target !== handle && event.pointerType !== 'mouse') return;
-    plane.setPointerCapture(event.pointerId);
-    drag(event);
-  });
-  plane.addEventListener('pointermove', event => {
-    if (plane.hasPointerCapture(event.pointerId)) drag(event);
-  });
-  handle.addEventListener('keydown', event => {
-    const by = { ArrowLeft: [-.1, 0], ArrowRight: [.1, 0], ArrowUp: [0, .1], ArrowDown: [0, -.1] }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    move([query[0] + by[0], query[1] + by[1]]);
-  });
+  dragged(plane, handle, UNIT * 100 / width, limits, () => query, move);
   update();
 });
