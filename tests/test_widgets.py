@@ -8,8 +8,10 @@ import torch
 from browsing import phone, requested, visit
 from test_access import RUN, axe  # noqa: F401
 
+from annotated_transformer import Transformer, TransformerConfig
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget
+from annotated_transformer.inspection.recording import record_attention
 from annotated_transformer.masks import causal_mask, padding_mask
 from annotated_transformer.positions import sinusoids
 from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
@@ -35,6 +37,11 @@ def next_words(words):
     return {word: math.log(p) for word, p in probs.items()}
 
 
+ALPHABET = [*"abcdefghijkl"]
+torch.manual_seed(0)
+MODEL = Transformer(TransformerConfig.preset("tiny", vocab_size=12)).eval()
+SRC, TGT = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[1, 7, 8]])
+
 VOCABULARY = [f"w{i}" for i in range(40)]
 LOG_PROBS = (
     (3 * torch.randn(40, generator=torch.Generator().manual_seed(0)))
@@ -50,6 +57,7 @@ DATA = {
     "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
     "beam-tree": dict(next_words=next_words),
     "hidden-units": {},
+    "model-stages": dict(model=MODEL, src=SRC, tgt=TGT, vocabulary=ALPHABET),
 }
 
 
@@ -553,3 +561,51 @@ def test_hidden_units_switched_off_and_uncut(browser, pages):
         "return [...document.querySelectorAll('[fill-opacity]')].map(cell => +cell.getAttribute('fill-opacity'))"
     )
     assert max(fills) < 0.001, "without the cut the units cancel everywhere"
+
+
+# ---- model-stages ----
+
+
+def opacities(browser, grid: int) -> list[float]:
+    "Of the cells of one of the grids that are shown."
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.panel svg')[arguments[0]].querySelectorAll('rect')].map(cell => +cell.getAttribute('fill-opacity'))",
+        grid,
+    )
+
+
+def test_stages_show_what_the_model_computes(browser, pages):
+    with torch.no_grad(), record_attention(MODEL) as records:
+        memory, memory_mask = MODEL.encode(SRC)
+        hidden = MODEL.decode(TGT, memory, memory_mask)
+        probs = MODEL.logits(hidden).softmax(-1)[0]
+
+    visit(browser, pages["model-stages"])
+    assert texts(browser, ".lines span") == ["e", "4", "f", "5", "g", "6", "c", "2"]
+    buttons = texts(browser, ".map button")
+    assert buttons[:4] == ["ids", "embedding", "1 self-attention", "1 feed-forward"]
+    assert len(buttons) == 15
+
+    def go(n):
+        find(browser, ".map button")[n].click()
+
+    go(5)  # the memory
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("Encoder, layer 2: feed-forward, 4 × 64.")
+    scaled = (memory[0] / memory.abs().max()).abs().flatten().tolist()
+    assert opacities(browser, 0) == pytest.approx(scaled, abs=0.011)
+
+    go(12)
+    weights = records["decoder.layers.1.cross_attention"][0][0].mean(0)  # T S
+    assert opacities(browser, 0) == pytest.approx(weights.flatten().tolist(), abs=0.011)
+
+    click(browser, "Next")
+    click(browser, "Next")
+    best = probs.topk(3)
+    expected = [
+        ", ".join(f"{ALPHABET[i]} {100 * p:.0f} %" for i, p in zip(ids, ps))
+        for ids, ps in zip(best.indices.tolist(), best.values.tolist())
+    ]
+    assert texts(browser, ".lines span")[1::2] == expected
+    pressed = [b.get_attribute("aria-pressed") for b in find(browser, ".map button")]
+    assert pressed == 14 * ["false"] + ["true"]

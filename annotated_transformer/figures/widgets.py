@@ -5,6 +5,7 @@
 # %% ../../nbs/110_figures.widgets.ipynb #widgets-code-2
 from __future__ import annotations
 
+import base64
 import html
 import json
 import math
@@ -604,3 +605,132 @@ def hidden_units(
         point=point,
     )
     return Content(title, diagram(title, side, height, elements), data)
+
+# %% ../../nbs/110_figures.widgets.ipynb #record-stages
+def as_bytes(
+    values,  # tensor with numbers from -1 to 1, or from 0 to 1
+    lowest: float,  # -1 or 0
+) -> str:  # a byte for each, in base64
+    "Numbers as text: -1 is the byte 1, 0 is 128 and 1 is 255; or 0 is 0 and 1 is 255."
+    if lowest == 0:
+        levels = 255 * values
+    else:
+        levels = 128 + 127 * values
+    return base64.b64encode(bytes(levels.round().int().flatten().tolist())).decode()
+
+
+def record_stages(
+    model,  # of chapter 08, or a `Transformer` with post-norm
+    src,  # 1 S, source ids
+    tgt,  # 1 T, ids that the decoder reads
+    vocabulary: list,  # of str, the word of each id
+) -> list:  # of dicts, for the script
+    "What each stage of a model returns for one pair of sentences."
+    from annotated_transformer.inspection.recording import record_attention
+
+    outputs, hooks = {}, []
+
+    def keep(key):
+        def hook(module, args, output):
+            outputs[key] = output.detach()[0]
+
+        return hook
+
+    def keep_input(side):
+        def hook(module, args):
+            outputs[side, 0, 'embedding'] = args[0].detach()[0]
+
+        return hook
+
+    # a norm follows each sub-layer
+    kinds = {
+        'encoder': ['self-attention', 'feed-forward'],
+        'decoder': ['masked self-attention', 'cross-attention', 'feed-forward'],
+    }
+    names = {module: name for name, module in model.named_modules()}
+    attentions = {}
+    for side in kinds:
+        stack = getattr(model, side)
+        layers = list(getattr(stack, 'layers', stack))
+        hooks.append(layers[0].register_forward_pre_hook(keep_input(side)))
+        for n, layer in enumerate(layers, start=1):
+            if getattr(layer, 'norm_first', False):
+                raise argument_error('model', 'pre-norm', 'a model with post-norm')
+            for i, kind in enumerate(kinds[side], start=1):
+                norm = getattr(layer, f'norm{i}')
+                hooks.append(norm.register_forward_hook(keep((side, n, kind))))
+                attention = 'cross' if kind == 'cross-attention' else 'self'
+                if 'attention' in kind:
+                    module = getattr(layer, f'{attention}_attention')
+                    attentions[side, n, kind] = names[module]
+
+    try:
+        with record_attention(model) as records:
+            logits = model(src, tgt).detach()[0]  # T V
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+    stages = []
+    for side, ids in (('encoder', src), ('decoder', tgt)):
+        stages.append(dict(side=side, kind='ids', ids=ids[0].tolist()))
+        for key in sorted((k for k in outputs if k[0] == side), key=lambda k: k[1]):
+            values = outputs[key]
+            stage = dict(side=side, layer=key[1], kind=key[2], width=values.shape[1])
+            stage['values'] = as_bytes(values / values.abs().max(), -1)
+            if key in attentions:
+                weights = records[attentions[key]][0][0].mean(0)  # Q K
+                stage['weights'] = as_bytes(weights, 0)
+            stages.append(stage)
+
+    best = logits.softmax(-1).topk(3)
+    words = [
+        [[vocabulary[i], round(p, 3)] for i, p in zip(row, probs)]
+        for row, probs in zip(best.indices.tolist(), best.values.tolist())
+    ]
+    stages.append(dict(side='decoder', kind='output', width=logits.shape[1], best=words))
+    return stages
+
+# %% ../../nbs/110_figures.widgets.ipynb #model-stages
+@named('model-stages')
+def model_stages(
+    model,  # of chapter 08, or a `Transformer` with post-norm, in evaluation mode
+    src,  # 1 S, source ids
+    tgt,  # 1 T, ids that the decoder reads
+    vocabulary,  # list of str, the word of each id
+) -> Content:
+    "One sentence through the whole model, stage by stage, with shapes."
+    vocabulary = plain(vocabulary)
+    check_words('vocabulary', vocabulary)
+    for name, ids in (('src', src), ('tgt', tgt)):
+        if ids.ndim != 2 or len(ids) != 1:
+            raise argument_error(name, tuple(ids.shape), 'the ids of one sentence, 1 L')
+    stages = record_stages(model, src, tgt, vocabulary)
+    sides = dict(encoder=src[0].tolist(), decoder=tgt[0].tolist())
+    words = {side: [vocabulary[i] for i in ids] for side, ids in sides.items()}
+
+    # a box for each stage, with its shape
+    elements = ''
+    for column, side in enumerate(words):
+        x = 100 + 200 * column
+        elements += svg_text(x, 14, side.title(), bold=True)
+        elements += svg_text(x, 36, ' '.join(words[side]), 'muted', size=11)
+        y = 52
+        for stage in stages:
+            if stage['side'] != side:
+                continue
+            kind = stage['kind'].replace('masked ', '')
+            name = f'{stage["layer"]} {kind}' if stage.get('layer') else kind
+            size = f'{len(words[side])} × {stage["width"]}' if 'width' in stage else ''
+            name = name if size else f'{len(words[side])} ids'
+            box = 'attention' if 'attention' in kind else 'feed forward'
+            box = box if stage.get('layer') else 'embedding'
+            elements += svg_rect(x - 92, y, 184, 24, box)
+            elements += svg_text(x - 84, y + 12, name, anchor='start', size=12)
+            elements += svg_text(x + 84, y + 12, size, 'muted', 'end', size=12)
+            y += 30
+
+    title = 'One sentence through the Transformer, stage by stage'
+    height = 60 + 30 * max(sum(s['side'] == side for s in stages) for side in words)
+    still = diagram(title, 400, height, elements)
+    return Content(title, still, dict(words=words, stages=stages))
