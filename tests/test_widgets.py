@@ -271,6 +271,39 @@ def test_query_can_be_dragged_and_moved_by_keys(browser, pages):
     assert said.endswith(f"to key 1: {expected_weights([0.8, 0.9])[0]:.2f}."), said
 
 
+def test_query_can_be_dragged_with_a_finger(browser, pages):
+    def touch(kind, *points):
+        points = [dict(x=x, y=y) for x, y in points]
+        browser.execute_cdp_cmd(
+            "Input.dispatchTouchEvent", dict(type=kind, touchPoints=points)
+        )
+
+    with phone(browser):
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", dict(enabled=True))
+        try:
+            visit(browser, pages["query-arrows"])
+            x, y, unit = browser.execute_script(
+                """const box = document.querySelector('.handle').getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2, document.querySelector('.plane').clientWidth / 6.8]"""
+            )
+            touch("touchStart", (x, y))
+            for part in (0.25, 0.5, 0.75, 1):
+                touch("touchMove", (x - 3 * part * unit, y + part * unit))
+            touch("touchEnd")
+            expected = expected_weights([-1.0, 0.0])
+            assert shown_weights(browser) == pytest.approx(expected, abs=0.05)
+
+            # beside the handle, a finger leaves the query where it is
+            touch("touchStart", (x, y))
+            touch("touchMove", (x + 9, y - 60))
+            touch("touchEnd")
+            assert shown_weights(browser) == pytest.approx(expected, abs=0.05)
+        finally:
+            browser.execute_cdp_cmd(
+                "Emulation.setTouchEmulationEnabled", dict(enabled=False)
+            )
+
+
 # ---- mask-rows ----
 
 
