@@ -123,6 +123,41 @@ def test_axe_finds_nothing(browser, pages, axe, name, scheme):  # noqa: F811
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
 
 
+CONTRAST = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...c.getImageData(0, 0, 1, 1).data].map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b };
+  const root = getComputedStyle(document.querySelector('.book-widget'));
+  const colours = ['--hot', '--warm', '--good', '--muted'].map(name => root.getPropertyValue(name));
+  return [getComputedStyle(document.body).backgroundColor, root.color, ...colours].map(light)"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("host", ["site", "jupyterlab"])
+def test_colours_follow_the_host(browser, tmp_path, host, theme):
+    "Text and colours have the contrast that WCAG asks of text, whatever the system says."
+    page = widget("query-arrows").save(tmp_path / "page.html")
+    style = f'style="color-scheme: {theme}; background: Canvas; color: CanvasText"'
+    text = page.read_text(encoding="utf-8")
+    if host == "site":
+        text = text.replace("<html ", f'<html data-theme="{theme}" ')
+        text = text.replace("<body>", f"<body {style}>")
+    else:
+        is_light = "false" if theme == "dark" else "true"
+        text = text.replace("<body>", f'<body data-jp-theme-light="{is_light}" {style}>')
+    page.write_text(text, encoding="utf-8")
+
+    other = dict(name="prefers-color-scheme", value="light" if theme == "dark" else "dark")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[other]))
+    try:
+        visit(browser, page.as_uri())
+        ground, *colours = browser.execute_script(CONTRAST)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+    assert (ground < 0.1) == (theme == "dark")
+    for colour in colours:
+        assert (max(ground, colour) + 0.05) / (min(ground, colour) + 0.05) > 4.5
+
+
 @pytest.mark.parametrize("name", DATA)
 def test_fits_a_phone_in_letters_that_can_be_read(browser, pages, name):
     with phone(browser):
@@ -450,6 +485,7 @@ def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
     ]
     (field,) = find(browser, "input[type=text]")
     field.send_keys(Keys.END, " aaaT")
+    assert tokens_at(browser, 0)[-1] == "T"
     assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
     (said,) = texts(browser, "[aria-live]")
     assert said.endswith("Unknown: T.")

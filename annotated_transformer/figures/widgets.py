@@ -77,7 +77,8 @@ def picture_address(
     "A drawing as a data address. Quotes in its texts are escaped already."
     look = r'class="([\w-]+)" fill="(\S+)" stroke="(\S+)"'
     rules = {
-        f'.{name}{{fill:{fill};stroke:{edge}}}' for name, fill, edge in re.findall(look, svg)
+        f'.{name}{{fill:{fill};stroke:{edge}}}'
+        for name, fill, edge in re.findall(look, svg)
     }
     svg = re.sub(look, r'class="\1"', svg)
     svg = svg.replace('<style>', '<style>' + ''.join(sorted(rules)), 1)

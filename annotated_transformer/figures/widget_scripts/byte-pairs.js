@@ -79,7 +79,7 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
     for (const tokens of pieces) {
       const word = make(row, 'span', { class: 'piece' });
       for (const token of tokens) {
-        const isKnown = bytes || known.has(token.text) || token.text.length > 1;
+        const isKnown = bytes || known.has(token.text) || [...token.text].length > 1;
         if (!isKnown) unknown.add(token.text);
         make(word, 'span', { class: token.made ? 'made' : isKnown ? '' : 'unknown' }, shown(token.text));
         n++;

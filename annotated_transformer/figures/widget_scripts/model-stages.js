@@ -46,7 +46,7 @@ start('model-stages', (stage, { words, stages }) => {
   const update = () => {
     const one = stages[steps.value], names = words[one.side];
     buttons.forEach((b, i) => b.setAttribute('aria-pressed', i === steps.value));
-    const shape = one.kind === 'ids' ? `${names.length} ids` : `${names.length} × ${one.width}`;
+    const shape = one.kind === 'ids' ? `${names.length} numbers` : `${names.length} × ${one.width}`;
     said.replaceChildren();
     const layer = one.layer ? `, layer ${one.layer}: ` : ': ';
     make(said, 'b', {}, `${one.side[0].toUpperCase()}${one.side.slice(1)}${layer}${one.kind}, ${shape}. `);
