@@ -6,11 +6,12 @@ import re
 import pytest
 import torch
 from browsing import phone, requested, visit
+from project import chapters
 from test_access import RUN, axe  # noqa: F401
 
 from annotated_transformer import Transformer, TransformerConfig
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
-from annotated_transformer.figures.widgets import WIDGETS, widget
+from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
 from annotated_transformer.inspection.recording import record_attention
 from annotated_transformer.masks import causal_mask, padding_mask
 from annotated_transformer.positions import sinusoids
@@ -678,3 +679,33 @@ def test_stages_show_what_the_model_computes(browser, pages):
     assert texts(browser, ".lines span")[1::2] == expected
     pressed = [b.get_attribute("aria-pressed") for b in find(browser, ".map button")]
     assert pressed == 14 * ["false"] + ["true"]
+
+
+# ---- the chapters ----
+
+
+def widgets_of(chapter) -> list[str]:
+    "The HTML of the widgets among a chapter's outputs."
+    found = []
+    for cell in chapter.cells:
+        for output in cell.outputs:
+            shown = "".join(output.get("data", {}).get("text/html", ""))
+            if shown.startswith('<div class="book-widget"'):
+                found.append(shown)
+    return found
+
+
+def test_chapters_show_the_widgets_of_today():
+    "A change to a script or a style sheet is seen in a chapter when it has been run again."
+    used = set()
+    for chapter in chapters():
+        for shown in widgets_of(chapter):
+            name = re.search(r'data-widget="([\w-]+)"', shown)[1]
+            used.add(name)
+            style = widget_file("common.css") + widget_file(f"{name}.css")
+            script = widget_file("common.js") + widget_file(f"{name}.js")
+            is_current = f"<style>{style}</style>" in shown
+            is_current = is_current and f"<script>{{{script}}}</script>" in shown
+            assert is_current, f"run {chapter.path.name} again"
+            assert len(shown) < 30_000, f"{name} in {chapter.path.name}"
+    assert used == set(WIDGETS)
