@@ -218,7 +218,9 @@ def test_asks_no_host_and_is_small(browser, pages, name):
 @pytest.mark.parametrize("name", DATA)
 def test_without_scripts_there_is_a_picture(browser, pages, name):
     visit(browser, pages[name])
-    assert not find(browser, ".still")[0].is_displayed()
+    (picture,) = find(browser, ".still")
+    assert not picture.is_displayed()
+    assert int(picture.get_attribute("naturalWidth")) > 200, "the picture can't be drawn"
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=True))
     try:
         browser.get(pages[name])
