@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from annotated_transformer.config import (
@@ -67,7 +67,7 @@ def widget_file(
     name: str,  # of a file in the folder of scripts
 ) -> str:  # its text; empty if there is none
     "A style sheet or a script that comes with the library."
-    path = files('annotated_transformer.figures').joinpath('widget_scripts', name)
+    path = files('annotated_transformer.figures') / 'widget_scripts' / name
     return path.read_text(encoding='utf-8') if path.is_file() else ''
 
 # %% ../../nbs/110_figures.widgets.ipynb #picture-address
@@ -143,7 +143,9 @@ def widget(
     return Widget(name, content.title, fragment)
 
 # %% ../../nbs/110_figures.widgets.ipynb #checks-of-data
-def plain(value):  # a tensor, a tuple or a list
+def plain(
+    value,  # a tensor, a tuple or a list
+) -> Any:  # lists of numbers or words
     "Tensors and tuples as lists of Python's numbers."
     if hasattr(value, 'tolist'):
         value = value.tolist()
