@@ -1,0 +1,713 @@
+"""The widgets of the chapters, each on a page of its own in a headless Chromium: they show Python's numbers, and anybody can use them."""
+
+import math
+import re
+
+import pytest
+import torch
+from browsing import phone, requested, visit
+from project import chapters
+from test_access import RUN, axe  # noqa: F401
+
+from annotated_transformer import Transformer, TransformerConfig
+from annotated_transformer.datasets.sentence_pairs import sentence_pairs
+from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
+from annotated_transformer.inspection.recording import record_attention
+from annotated_transformer.masks import causal_mask, padding_mask
+from annotated_transformer.positions import sinusoids
+from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
+from annotated_transformer.tokenizers.bpe import BPETokenizer
+
+pytestmark = pytest.mark.slow
+
+QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
+WORDS = "BOS sie hat gerufen PAD PAD".split()
+TEXTS = [german for _, german in sentence_pairs()[0]] + ["zweihundert 看见了 its"] * 40
+TOKENIZER = BPETokenizer.learn(TEXTS, 420)
+BYTES_ALONE = BPETokenizer.learn(TEXTS, 260)
+NEXT = {  # of a small language; greedy decoding takes nicht, and regrets it
+    (): {"ich": 0.9, "Fisch": 0.1},
+    ("ich",): {"nicht": 0.5, "gesehen": 0.3, "EOS": 0.2},
+    ("ich", "nicht"): {"gesehen": 0.4, "EOS": 0.35, "Fisch": 0.25},
+    ("ich", "gesehen"): {"EOS": 0.95, "Fisch": 0.05},
+}
+
+
+def next_words(words):
+    probs = NEXT.get(tuple(words), {"EOS": 0.8, "Fisch": 0.2})
+    return {word: math.log(p) for word, p in probs.items()}
+
+
+ALPHABET = [*"abcdefghijkl"]
+torch.manual_seed(0)
+MODEL = Transformer(TransformerConfig.preset("tiny", vocab_size=12)).eval()
+SRC, TGT = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[1, 7, 8]])
+
+VOCABULARY = [f"w{i}" for i in range(40)]
+LOG_PROBS = (
+    (3 * torch.randn(40, generator=torch.Generator().manual_seed(0)))
+    .log_softmax(-1)
+    .tolist()
+)
+TARGETS = "sie hat gerufen EOS PAD PAD".split()
+DATA = {
+    "query-arrows": dict(query=QUERY, keys=KEYS),
+    "mask-rows": dict(words=WORDS, targets=TARGETS),
+    "clocks": dict(words="I have seen the cat".split(), offset=3),
+    "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
+    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
+    "beam-tree": dict(next_words=next_words),
+    "hidden-units": {},
+    "model-stages": dict(model=MODEL, src=SRC, tgt=TGT, vocabulary=ALPHABET),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    "Name -> the address of a page with this widget alone."
+    folder = tmp_path_factory.mktemp("widgets")
+    return {
+        name: widget(name, **DATA[name]).save(folder / f"{name}.html").as_uri()
+        for name in WIDGETS
+    }
+
+
+def find(browser, selector: str):
+    return browser.find_elements("css selector", f".book-widget {selector}")
+
+
+def texts(browser, selector: str) -> list[str]:
+    return [element.get_attribute("textContent") for element in find(browser, selector)]
+
+
+def slide(browser, label: str, value):
+    "Move the slider with this label, as a mouse does."
+    browser.execute_script(
+        """const slider = document.querySelector(`input[aria-label="${arguments[0]}"]`);
+        slider.value = arguments[1];
+        slider.dispatchEvent(new Event('input', {bubbles: true}))""",
+        label,
+        value,
+    )
+
+
+def press(browser, *keys):
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+def click(browser, words: str):
+    "The button or the label with these words."
+    from selenium.webdriver.common.by import By
+
+    path = f"//*[self::button or self::label][normalize-space()='{words}']"
+    browser.find_element(By.XPATH, path).click()
+
+
+def test_every_widget_is_tested():
+    assert set(DATA) == set(WIDGETS)
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser, pages, axe, name, scheme):  # noqa: F811
+    media = dict(features=[dict(name="prefers-color-scheme", value=scheme)])
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        visit(browser, pages[name])
+        # axe takes a page without a background for a white one, in the dark too
+        browser.execute_script("document.documentElement.style.background = 'Canvas'")
+        browser.execute_script(axe)
+        assert browser.execute_async_script(RUN) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+
+
+CONTRAST = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...c.getImageData(0, 0, 1, 1).data].map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b };
+  const root = getComputedStyle(document.querySelector('.book-widget'));
+  const colours = ['--hot', '--warm', '--good', '--muted'].map(name => root.getPropertyValue(name));
+  return [getComputedStyle(document.body).backgroundColor, root.color, ...colours].map(light)"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("host", ["site", "jupyterlab"])
+def test_colours_follow_the_host(browser, tmp_path, host, theme):
+    "Text and colours have the contrast that WCAG asks of text, whatever the system says."
+    page = widget("query-arrows").save(tmp_path / "page.html")
+    style = f'style="color-scheme: {theme}; background: Canvas; color: CanvasText"'
+    text = page.read_text(encoding="utf-8")
+    if host == "site":
+        text = text.replace("<html ", f'<html data-theme="{theme}" ')
+        text = text.replace("<body>", f"<body {style}>")
+    else:
+        is_light = "false" if theme == "dark" else "true"
+        text = text.replace("<body>", f'<body data-jp-theme-light="{is_light}" {style}>')
+    page.write_text(text, encoding="utf-8")
+
+    other = dict(name="prefers-color-scheme", value="light" if theme == "dark" else "dark")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[other]))
+    try:
+        visit(browser, page.as_uri())
+        ground, *colours = browser.execute_script(CONTRAST)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+    assert (ground < 0.1) == (theme == "dark")
+    for colour in colours:
+        assert (max(ground, colour) + 0.05) / (min(ground, colour) + 0.05) > 4.5
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_fits_a_phone_in_letters_that_can_be_read(browser, pages, name):
+    with phone(browser):
+        visit(browser, pages[name])
+        assert browser.execute_script(
+            "return document.documentElement.scrollWidth <= innerWidth"
+        )
+        sizes = browser.execute_script(
+            """const sizes = [];
+            for (const e of document.querySelectorAll('.stage *')) {
+              if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim())) continue;
+              const svg = e.closest('svg'), size = parseFloat(getComputedStyle(e).fontSize);
+              sizes.push(svg ? size * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : size);
+            }
+            return sizes"""
+        )
+        assert sizes and min(sizes) >= 11
+        small = browser.execute_script(
+            """return [...document.querySelectorAll('.stage :is(button, input, label)')]
+            .filter(e => !e.closest('label') || e.tagName == 'LABEL')
+            .filter(e => e.getBoundingClientRect().height < 24).map(e => e.outerHTML)"""
+        )
+        assert small == [], "too small for a finger"
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_every_control_is_named_and_reached_by_keyboard(browser, pages, name):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages[name])
+    controls = browser.execute_script(
+        "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].length"
+    )
+    assert controls
+    reached = set()
+    for _ in range(2 * controls + 10):
+        press(browser, Keys.TAB)
+        reached.add(
+            browser.execute_script(
+                "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].indexOf(document.activeElement)"
+            )
+        )
+    assert len(reached - {-1}) == controls
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_asks_no_host_and_is_small(browser, pages, name):
+    visit(browser, pages[name])
+    urls = requested(browser)
+    assert urls and not [
+        url for url in urls if not url.startswith(("file:", "data:", "about:"))
+    ]
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert len(widget(name, **DATA[name]).fragment) < 30_000
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_without_scripts_there_is_a_picture(browser, pages, name):
+    visit(browser, pages[name])
+    (picture,) = find(browser, ".still")
+    assert not picture.is_displayed()
+    assert int(picture.get_attribute("naturalWidth")) > 200, "the picture can't be drawn"
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=True))
+    try:
+        browser.get(pages[name])
+        (picture,) = find(browser, ".still")
+        assert picture.is_displayed() and picture.get_attribute("alt")
+        assert picture.size["width"] > 200 and picture.size["height"] > 80
+        assert not find(browser, ".stage")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=False))
+
+
+def test_widgets_share_a_page_and_one_without_its_data_keeps_its_picture(browser, tmp_path):
+    page = widget("query-arrows").save(tmp_path / "all.html")
+    whole = "".join(widget(name, **DATA[name]).fragment for name in DATA)
+    bare = re.sub(r"<script.*?</script>", "", whole, flags=re.S)
+    text = page.read_text(encoding="utf-8").replace("</main>", bare + whole + "</main>")
+    page.write_text(text, encoding="utf-8")
+    visit(browser, page.as_uri())
+    live = [root.get_attribute("data-live") is not None for root in find(browser, "")]
+    n = len(DATA)
+    assert live == [True] + n * [False] + n * [True]
+    assert [still.is_displayed() for still in find(browser, ".still")] == [
+        not alive for alive in live
+    ]
+    assert len(find(browser, ".stage")) == n + 1
+
+
+def test_no_label_becomes_markup(browser, tmp_path):
+    hostile = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>"
+    page = widget("query-arrows", names=[hostile, "b", "c"]).save(tmp_path / "page.html")
+    visit(browser, page.as_uri())
+    assert browser.execute_script("return window.broken") is None
+    assert texts(browser, ".rows > :nth-child(4n+1)")[1] == hostile
+
+
+# ---- query-arrows ----
+
+
+def expected_weights(query) -> list[float]:
+    products = torch.tensor(KEYS) @ torch.tensor(query)
+    return (products / 2**0.5).softmax(-1).tolist()
+
+
+def shown_weights(browser) -> list[float]:
+    "Weights of the three keys, from the widths of the bars."
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.rows .bar')].map(bar => parseFloat(bar.style.width) / 100)"
+    )
+
+
+def numbers(browser, column: int) -> list[str]:
+    "A column of the rows, without its head."
+    found = texts(browser, f".rows > :nth-child(4n+{column})")[1:]
+    return [text.replace("−", "-") for text in found]
+
+
+def test_query_arrows_show_pythons_weights(browser, pages):
+    visit(browser, pages["query-arrows"])
+    assert shown_weights(browser) == pytest.approx(expected_weights(QUERY), abs=1e-4)
+    for query in ([-1.5, 0.5], [0.0, 0.0], [3.0, -2.0]):
+        slide(browser, "query, to the right", query[0])
+        slide(browser, "query, upwards", query[1])
+        assert shown_weights(browser) == pytest.approx(expected_weights(query), abs=1e-4)
+        products = [float(text) for text in numbers(browser, 2)]
+        expected = torch.tensor(KEYS) @ torch.tensor(query)
+        assert products == pytest.approx(expected.tolist(), abs=0.006)
+
+
+def test_query_can_be_dragged_and_moved_by_keys(browser, pages):
+    from selenium.webdriver import ActionChains, Keys
+
+    visit(browser, pages["query-arrows"])
+    (handle,) = find(browser, ".handle")
+    unit = browser.execute_script(
+        "return document.querySelector('.plane').clientWidth / 6.8"
+    )
+    ActionChains(browser).drag_and_drop_by_offset(
+        handle, round(-2 * unit), round(-unit)
+    ).perform()
+    assert shown_weights(browser) == pytest.approx(expected_weights([0.0, 2.0]), abs=0.02)
+    slide(browser, "query, to the right", 1)
+    slide(browser, "query, upwards", 1)
+    handle.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_DOWN)
+    assert shown_weights(browser) == pytest.approx(expected_weights([0.8, 0.9]), abs=1e-4)
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith(f"to key 1: {expected_weights([0.8, 0.9])[0]:.2f}."), said
+
+
+def test_query_can_be_dragged_with_a_finger(browser, pages):
+    def touch(kind, *points):
+        points = [dict(x=x, y=y) for x, y in points]
+        browser.execute_cdp_cmd(
+            "Input.dispatchTouchEvent", dict(type=kind, touchPoints=points)
+        )
+
+    with phone(browser):
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", dict(enabled=True))
+        try:
+            visit(browser, pages["query-arrows"])
+            x, y, unit = browser.execute_script(
+                """const box = document.querySelector('.handle').getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2, document.querySelector('.plane').clientWidth / 6.8]"""
+            )
+            touch("touchStart", (x, y))
+            for part in (0.25, 0.5, 0.75, 1):
+                touch("touchMove", (x - 3 * part * unit, y + part * unit))
+            touch("touchEnd")
+            expected = expected_weights([-1.0, 0.0])
+            assert shown_weights(browser) == pytest.approx(expected, abs=0.05)
+
+            # beside the handle, a finger leaves the query where it is
+            touch("touchStart", (x, y))
+            touch("touchMove", (x + 9, y - 60))
+            touch("touchEnd")
+            assert shown_weights(browser) == pytest.approx(expected, abs=0.05)
+        finally:
+            browser.execute_cdp_cmd(
+                "Emulation.setTouchEmulationEnabled", dict(enabled=False)
+            )
+
+
+# ---- mask-rows ----
+
+
+def shown_mask(browser) -> list[list[bool]]:
+    "Which keys each drawn row may attend to."
+    looks = [cell.get_attribute("class").split()[1] for cell in find(browser, ".cell")]
+    may_attend = [look != "no" for look in looks if look != "later"]
+    n = len(WORDS)
+    return [may_attend[i : i + n] for i in range(0, len(may_attend), n)]
+
+
+def test_masks_are_the_librarys(browser, pages):
+    ids = torch.tensor([[0 if word == "PAD" else 5 for word in WORDS]])
+    all_true = torch.ones(len(WORDS), len(WORDS), dtype=torch.bool)
+    masks = {
+        (True, True): padding_mask(ids)[0, 0] & causal_mask(len(WORDS)),
+        (False, True): padding_mask(ids)[0, 0] & all_true,
+        (False, False): all_true,
+        (True, False): causal_mask(len(WORDS)),
+    }
+    visit(browser, pages["mask-rows"])
+    slide(browser, "Row", len(WORDS) - 1)
+    assert shown_mask(browser) == masks[True, True].tolist()
+    for switch, state in (
+        ("causal mask", (False, True)),
+        ("padding mask", (False, False)),
+        ("causal mask", (True, False)),
+    ):
+        click(browser, switch)
+        assert shown_mask(browser) == masks[state].tolist()
+
+
+def test_masks_are_drawn_row_by_row(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["mask-rows"])
+    assert len(shown_mask(browser)) == 1
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert len(shown_mask(browser)) == 3
+    assert texts(browser, "[aria-live]") == ["hat may attend to: BOS, sie, hat."]
+    click(browser, "causal mask")
+    (said,) = texts(browser, "[aria-live]")
+    assert "gerufen, the word it has to predict" in said
+    click(browser, "Back")
+    assert len(shown_mask(browser)) == 2
+    find(browser, "input[type=range]")[0].send_keys(Keys.END)
+    assert len(shown_mask(browser)) == len(WORDS)
+    assert not find(browser, "button")[1].is_enabled(), "there is no next row"
+
+
+# ---- clocks ----
+
+
+def test_hands_are_sinusoids(browser, pages):
+    visit(browser, pages["clocks"])
+    table = sinusoids(121, 8)
+    for position, offset in ((3, 3), (44, 3), (100, 20), (0, 0)):
+        slide(browser, "Position", position)
+        slide(browser, "Second position", offset)
+        words = " ".join(texts(browser, ".clocks > div > div:nth-child(n+3)"))
+        found = [float(x) for x in re.findall(r"-?[\d.]+", words.replace("−", "-"))]
+        assert found == pytest.approx(table[position].tolist(), abs=0.006)
+        product = (table[position] @ table[position + offset]).item()
+        (said,) = texts(browser, "[aria-live]")
+        assert f"dot product is {product:.2f}," in said
+
+        # the hands: to the right by the sine, up by the cosine
+        tips = browser.execute_script(
+            "return [...document.querySelectorAll('.clocks polygon:last-child')].map(tip => tip.getAttribute('points').split(' ')[0].split(',').map(x => x / 44))"
+        )
+        expected = table[position].view(4, 2) * torch.tensor([1, -1])
+        assert torch.allclose(torch.tensor(tips).float(), expected, atol=1e-5)
+
+
+def test_clocks_answer_to_the_keyboard(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["clocks"])
+    slider = find(browser, "input")[0]
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert slider.get_attribute("aria-valuetext") == "4, cat"
+    slider.send_keys(Keys.END)
+    assert slider.get_attribute("aria-valuetext") == "100"
+
+
+# ---- byte-pairs ----
+
+TYPED = [
+    "die Katzentür 🙂",
+    "ich habe die Katze gesehen",
+    "It's 12 cats, they'll see 3.50!",
+    "two  spaces   at the end  ",
+    "看见了 a cat かな ばー ที่",
+    "e\u0301 naïve Größe ﬁ",
+    "x²½ _under_ <b>&amp;</b>",
+    "",
+]
+
+
+def type_text(browser, text: str):
+    browser.execute_script(
+        """const input = document.querySelector('.stage input[type=text]');
+        input.value = arguments[0];
+        input.dispatchEvent(new Event('input', {bubbles: true}))""",
+        text,
+    )
+
+
+def tokens_at(browser, step: int) -> list[str]:
+    slide(browser, "Merges applied", step)
+    return texts(browser, ".piece > span")
+
+
+def test_merges_are_the_tokenizers(browser, pages):
+    visit(browser, pages["byte-pairs"])
+    for text in TYPED:
+        type_text(browser, text)
+        expected = TOKENIZER.words(TOKENIZER.encode(text))
+        assert tokens_at(browser, 10_000) == expected, text
+        bytes_alone = BYTES_ALONE.words(BYTES_ALONE.encode(text))
+        assert tokens_at(browser, 0) == bytes_alone, text
+
+
+def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
+    from selenium.webdriver import Keys
+
+    merges = [("K", "a"), ("t", "z"), ("Ka", "tz"), ("a", "a"), ("Katz", "e")]
+    visit(
+        browser,
+        widget("byte-pairs", text="Katze", merges=merges)
+        .save(tmp_path / "a.html")
+        .as_uri(),
+    )
+    assert texts(browser, ".piece > span") == [*"Katze"]
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert texts(browser, ".piece > span") == ["Ka", "tz", "e"]
+    assert texts(browser, ".made") == ["tz"]
+    assert texts(browser, "[aria-live]") == ["Merge 2 of 5: t + z. 3 tokens."]
+    tokens_at(browser, 99)
+    assert texts(browser, "[aria-live]") == [
+        "Merge 5 of 5: Katz + e. 1 token, and no other merge applies."
+    ]
+    (field,) = find(browser, "input[type=text]")
+    field.send_keys(Keys.END, " aaaT")
+    assert tokens_at(browser, 0)[-1] == "T"
+    assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("Unknown: T.")
+
+
+# ---- sampling ----
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        dict(temperature=2.0),
+        dict(temperature=0.1),
+        dict(top_k=3),
+        dict(top_p=0.7),
+        dict(min_p=0.1),
+        dict(temperature=1.5, top_k=8, top_p=0.9, min_p=0.05),
+    ],
+)
+def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
+    given = torch.tensor([[round(x, 4) for x in LOG_PROBS]])
+    kept = given / options.get("temperature", 1.0)
+    before = kept.softmax(-1)[0]
+    if "top_k" in options:
+        kept = top_k_filter(kept, options["top_k"])
+    if "top_p" in options:
+        kept = top_p_filter(kept, options["top_p"])
+    if "min_p" in options:
+        kept = min_p_filter(kept, options["min_p"])
+    order = given[0].argsort(descending=True)
+    probs, is_left = kept.softmax(-1)[0, order], kept[0, order].isfinite()
+
+    visit(browser, pages["sampling"])
+    for label, value in options.items():
+        slide(browser, label.capitalize().replace("_", "-"), value)
+    words = texts(browser, ".choices > span:nth-child(3n+1)")
+    assert words[:8] == [VOCABULARY[i] for i in order[:8]]
+    for look, expected in (("bar", probs), ("before", before[order])):
+        widths = browser.execute_script(
+            "return [...document.querySelectorAll('.' + arguments[0])].map(bar => parseFloat(bar.style.width) / 100)",
+            look,
+        )
+        together = [*expected[:8].tolist(), expected[8:].sum().item()]
+        assert widths == pytest.approx(together, abs=1e-4), look
+    n_left = int(is_left.sum())
+    (said, _) = texts(browser, "[aria-live]")
+    assert said.startswith(f"{n_left} of 40 tokens" if n_left < 40 else "All 40 tokens")
+    cut = [text == "cut" for text in texts(browser, ".choices > span:nth-child(3n)")]
+    assert cut == [*(~is_left[:8]).tolist(), n_left <= 8]
+
+    click(browser, "Draw 20 words")
+    drawn = dict(pair.split() for pair in texts(browser, ".drawn")[0].split(", "))
+    assert sum(map(int, drawn.values())) == 20
+    possible = {VOCABULARY[i] for i in order[is_left]}
+    assert set(drawn) <= possible
+
+
+def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["sampling"])
+    top_k = find(browser, "input")[1]
+    assert top_k.get_attribute("aria-valuetext") == "off"
+    top_k.send_keys(Keys.HOME)
+    assert top_k.get_attribute("aria-valuetext") == "1"
+    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")
+
+
+# ---- beam-tree ----
+
+
+def nodes(browser) -> list[tuple]:
+    "State, word and probability of each box but BOS."
+    found = browser.execute_script(
+        """return [...document.querySelectorAll('.node')].map(node =>
+        [node.getAttribute('class').split(' ')[1], ...[...node.querySelectorAll('text')].map(t => t.textContent)])"""
+    )
+    return [(state, word, float(p)) for state, word, p in found[1:]]
+
+
+def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
+    visit(browser, pages["beam-tree"])
+    click(browser, "Greedy")
+    slide(browser, "Step", 99)
+    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+    assert answer == [("ich", 0.9), ("nicht", 0.45), ("gesehen", 0.18), ("EOS", 0.144)]
+
+    click(browser, "Beam of 2")
+    assert nodes(browser) == []
+    click(browser, "Next")
+    assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
+    click(browser, "Next")
+    assert nodes(browser)[2:] == [
+        ("kept", "nicht", 0.45),
+        ("kept", "gesehen", 0.27),
+        ("dropped", "EOS", 0.18),
+    ]
+    (said,) = texts(browser, "[aria-live]")
+    assert said == "Kept: nicht 0.450, gesehen 0.270; dropped: EOS 0.180."
+    slide(browser, "Step", 99)
+    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+    assert answer == [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("The answer is ich gesehen, with 0.257.")
+
+
+# ---- hidden-units ----
+
+
+def test_hidden_units_compute_as_in_the_chapter(browser, pages):
+    visit(browser, pages["hidden-units"])
+    w1 = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    for place in ([1.0, -1.0], [-1.0, 1.0], [0.5, 0.5], [-1.7, 0.3]):
+        for axis, value in zip(("subject s", "verb v"), place):
+            slide(browser, axis, value)
+        hidden = (torch.tensor(place) @ w1).clamp(min=0)
+        shown = [float(text) for text in texts(browser, ".sums b")]
+        expected = [*hidden.tolist(), hidden.sum().item()]
+        assert shown == pytest.approx(expected, abs=0.051)
+
+
+def test_hidden_units_switched_off_and_uncut(browser, pages):
+    from selenium.webdriver import ActionChains, Keys
+
+    visit(browser, pages["hidden-units"])
+    click(browser, "hidden unit 1")
+    assert texts(browser, ".sums b") == ["off", "0.0", "0.0"]
+    (handle,) = find(browser, ".handle")
+    width = browser.execute_script("return document.querySelector('.plane').clientWidth")
+    unit = width / 3.4
+    ActionChains(browser).drag_and_drop_by_offset(
+        handle, round(-2 * unit), round(-2 * unit)
+    ).perform()
+    assert texts(browser, ".sums b") == ["off", "2.0", "2.0"]  # they has
+    handle.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert texts(browser, ".sums b") == ["off", "1.8", "1.8"]
+    click(browser, "hidden unit 1")
+    click(browser, "cut off at 0")
+    assert texts(browser, ".sums b") == ["−1.8", "1.8", "0.0"]
+    fills = browser.execute_script(
+        "return [...document.querySelectorAll('[fill-opacity]')].map(cell => +cell.getAttribute('fill-opacity'))"
+    )
+    assert max(fills) < 0.001, "without the cut the units cancel everywhere"
+
+
+# ---- model-stages ----
+
+
+def opacities(browser, grid: int) -> list[float]:
+    "Of the cells of one of the grids that are shown."
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.panel svg')[arguments[0]].querySelectorAll('rect')].map(cell => +cell.getAttribute('fill-opacity'))",
+        grid,
+    )
+
+
+def test_stages_show_what_the_model_computes(browser, pages):
+    with torch.no_grad(), record_attention(MODEL) as records:
+        memory, memory_mask = MODEL.encode(SRC)
+        hidden = MODEL.decode(TGT, memory, memory_mask)
+        probs = MODEL.logits(hidden).softmax(-1)[0]
+
+    visit(browser, pages["model-stages"])
+    assert texts(browser, ".lines span") == ["e", "4", "f", "5", "g", "6", "c", "2"]
+    buttons = texts(browser, ".map button")
+    assert buttons[:4] == ["ids", "embedding", "1 self-attention", "1 feed-forward"]
+    assert len(buttons) == 15
+
+    def go(n):
+        find(browser, ".map button")[n].click()
+
+    go(5)  # the memory
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("Encoder, layer 2: feed-forward, 4 × 64.")
+    scaled = (memory[0] / memory.abs().max()).abs().flatten().tolist()
+    assert opacities(browser, 0) == pytest.approx(scaled, abs=0.011)
+
+    go(12)
+    weights = records["decoder.layers.1.cross_attention"][0][0].mean(0)  # T S
+    assert opacities(browser, 0) == pytest.approx(weights.flatten().tolist(), abs=0.011)
+
+    click(browser, "Next")
+    click(browser, "Next")
+    best = probs.topk(3)
+    expected = [
+        ", ".join(f"{ALPHABET[i]} {100 * p:.0f} %" for i, p in zip(ids, ps))
+        for ids, ps in zip(best.indices.tolist(), best.values.tolist())
+    ]
+    assert texts(browser, ".lines span")[1::2] == expected
+    pressed = [b.get_attribute("aria-pressed") for b in find(browser, ".map button")]
+    assert pressed == 14 * ["false"] + ["true"]
+
+
+# ---- the chapters ----
+
+
+def widgets_of(chapter) -> list[str]:
+    "The HTML of the widgets among a chapter's outputs."
+    found = []
+    for cell in chapter.cells:
+        for output in cell.outputs:
+            shown = "".join(output.get("data", {}).get("text/html", ""))
+            if shown.startswith('<div class="book-widget"'):
+                found.append(shown)
+    return found
+
+
+def test_chapters_show_the_widgets_of_today():
+    "A change to a script or a style sheet is seen in a chapter when it has been run again."
+    used = set()
+    for chapter in chapters():
+        for shown in widgets_of(chapter):
+            name = re.search(r'data-widget="([\w-]+)"', shown)[1]
+            used.add(name)
+            style = widget_file("common.css") + widget_file(f"{name}.css")
+            script = widget_file("common.js") + widget_file(f"{name}.js")
+            is_current = f"<style>{style}</style>" in shown
+            is_current = is_current and f"<script>{{{script}}}</script>" in shown
+            assert is_current, f"run {chapter.path.name} again"
+            assert len(shown) < 30_000, f"{name} in {chapter.path.name}"
+    assert used == set(WIDGETS)
