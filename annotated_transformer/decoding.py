@@ -95,7 +95,6 @@ def greedy_decode(
 
 # %% ../nbs/26_decoding_in_depth.ipynb #decoding-more-imports
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
