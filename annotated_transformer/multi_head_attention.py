@@ -76,8 +76,6 @@ def head_sizes(
 class QKVProjection(nn.Linear):
     "W^Q over W^K over W^V of all heads, as one matrix. Source: section 3.2.2."
 
-    is_wrapped = False  # whether a wrapper calls it, see `MultiHeadAttention.project`
-
     def __init__(
         self,
         d_model: int,  # D, width of the inputs
@@ -103,38 +101,38 @@ class QKVProjection(nn.Linear):
 
     def forward(
         self,
-        x: Tensor,  # B Q D
-        memory: Tensor | tuple | None = None,  # B K D, or keys and values; None: x itself
-    ) -> tuple[Tensor, Tensor, Tensor] | Tensor:  # B H Q Dk, B H K Dk, B H K Dv
+        x: Tensor,  # B L D
+    ) -> Tensor:  # B L H*Dk+G*Dk+G*Dv
+        "Queries, keys and values side by side, in one product."
         check_width('x', x, self.in_features)
+        return self.project_rows(x)
 
-        # a wrapper calls it like any linear layer
-        if self.is_wrapped:
-            return self.project_rows(x)
+    def split(
+        self,
+        packed: Tensor,  # B L H*Dk+G*Dk+G*Dv, from `forward`
+    ) -> tuple[Tensor, Tensor, Tensor]:  # B H L Dk, B G L Dk, B G L Dv
+        "Cut them into queries, keys and values, and those into heads."
+        query, key, value = packed.split(self.row_counts, dim=-1)
+        return (
+            split_heads(query, self.n_heads),
+            split_heads(key, self.n_kv_heads),
+            split_heads(value, self.n_kv_heads),
+        )
 
-        # self-attention: one product makes all three
-        if memory is None:
-            query, key, value = self.project_rows(x).split(self.row_counts, dim=-1)
-            return (
-                split_heads(query, self.n_heads),
-                split_heads(key, self.n_kv_heads),
-                split_heads(value, self.n_kv_heads),
-            )
-
-        # cross-attention: queries from x, keys and values from the memory
-        n_query_rows = self.row_counts[0]
-        query = split_heads(self.project_rows(x, slice(0, n_query_rows)), self.n_heads)
-
-        if isinstance(memory, tuple):
-            key, value = memory  # projected already
-            return query.contiguous(), key, value  # few queries, read faster
-        return query, *self.key_value(memory)
+    def query(
+        self,
+        x: Tensor,  # B Q D
+    ) -> Tensor:  # B H Q Dk
+        "Queries alone, with the upper rows of the matrix."
+        check_width('x', x, self.in_features)
+        rows = slice(0, self.row_counts[0])
+        return split_heads(self.project_rows(x, rows), self.n_heads)
 
     def key_value(
         self,
         memory: Tensor,  # B K D
-    ) -> tuple[Tensor, Tensor]:  # B H K Dk, B H K Dv
-        "Keys and values alone, as cross-attention needs them from the memory."
+    ) -> tuple[Tensor, Tensor]:  # B G K Dk, B G K Dv
+        "Keys and values alone, with the other rows."
         check_width('memory', memory, self.in_features)
 
         n_query_rows, n_key_rows, n_value_rows = self.row_counts
@@ -215,19 +213,38 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,  # B Q D
         memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
     ) -> tuple[Tensor, Tensor, Tensor]:  # B H Q Dk, B H K Dk, B H K Dv
-        """Queries, keys and values. `qkv_proj` may be a `QKVProjection`, or a wrapper around
-        one that treats it as a plain `nn.Linear`, as LoRA's do."""
-        if self.qkv_proj is self.projection:
-            if self.qkv_proj.is_wrapped:  # it was taken out of a wrapper
-                self.qkv_proj.is_wrapped = False
-            return self.qkv_proj(x, memory)
-
-        query, own_key, own_value = self.project_wrapped(x)
+        "Queries of x; keys and values of the memory, or of x itself."
+        # self-attention: one product makes all three
         if memory is None:
-            return query, own_key, own_value
+            return self.projection.split(self.qkv_proj(x))
+
+        # cross-attention; when decoding, keys and values are projected already, once
+        query = self.query(x)
         if isinstance(memory, tuple):
-            return query.contiguous(), *memory  # projected already
+            key, value = memory
+            return query.contiguous(), key, value  # few queries, read faster
         return query, *self.key_value(memory)
+
+    # `qkv_proj` may be a wrapper, as LoRA's are. A wrapper only has the whole product.
+
+    @property
+    def projection(self) -> QKVProjection:  # `qkv_proj`, or the one inside its wrapper
+        for module in self.qkv_proj.modules():
+            if isinstance(module, QKVProjection):
+                return module
+        name = type(self.qkv_proj).__name__
+        raise argument_error('qkv_proj', name, 'a QKVProjection, or a wrapper around one')
+
+    def query(
+        self,
+        x: Tensor,  # B Q D
+    ) -> Tensor:  # B H Q Dk
+        "Queries alone."
+        if self.qkv_proj is self.projection:
+            return self.projection.query(x)
+
+        query, _, _ = self.projection.split(self.qkv_proj(x))
+        return query
 
     def key_value(
         self,
@@ -236,27 +253,6 @@ class MultiHeadAttention(nn.Module):
         "Keys and values alone, as cross-attention needs them from the memory."
         if self.qkv_proj is self.projection:
             return self.projection.key_value(memory)
-        _, key, value = self.project_wrapped(memory)
+
+        _, key, value = self.projection.split(self.qkv_proj(memory))
         return key, value
-
-    @property
-    def projection(self) -> QKVProjection:  # `qkv_proj`, or the one inside a wrapper
-        for module in self.qkv_proj.modules():
-            if isinstance(module, QKVProjection):
-                return module
-        name = type(self.qkv_proj).__name__
-        raise argument_error('qkv_proj', name, 'a QKVProjection, or a wrapper around one')
-
-    def project_wrapped(
-        self, x
-    ):  # B L D -> queries, keys and values of a wrapped projection
-        inside = self.projection
-        inside.is_wrapped = True  # and it stays so: other threads may be calling it
-        packed = self.qkv_proj(x)  # B L H*Dk+H*Dk+H*Dv
-
-        query, key, value = packed.split(inside.row_counts, dim=-1)
-        return (
-            split_heads(query, inside.n_heads),
-            split_heads(key, inside.n_kv_heads),
-            split_heads(value, inside.n_kv_heads),
-        )
