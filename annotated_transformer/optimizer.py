@@ -84,7 +84,6 @@ from contextlib import contextmanager
 from typing import Literal
 
 from .config import check_numbers, check_probabilities
-from .optimizer import linear_schedule
 
 # %% ../nbs/27_training_in_depth.ipynb #build-optimizer
 def build_optimizer(
