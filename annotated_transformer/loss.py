@@ -45,9 +45,8 @@ def smoothed_targets(
 
     if pad_id is not None:
         wanted[..., pad_id] = 0  # PAD is never wanted
-        wanted = (
-            wanted * (targets != pad_id)[..., None]
-        )  # where it's the target, nothing is
+        is_word = targets != pad_id
+        wanted = wanted * is_word[..., None]  # padding asks for nothing
     return wanted
 
 # %% ../nbs/11_loss.ipynb #reference-cross-entropy

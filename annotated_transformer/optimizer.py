@@ -5,8 +5,7 @@
 # %% ../nbs/12_optimizer.ipynb #the-optimizer-code-2
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from .config import argument_error, check_sizes
 
 # %% auto #0
-__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'reference_adam', 'noam_lr', 'linear_schedule', 'linear_warmup', 'inverse_sqrt_schedule', 'constant_schedule', 'set_learning_rate', 'clip_gradients', 'build_optimizer', 'WeightAverage']
+__all__ = ['BETAS', 'EPSILON', 'reference_adam', 'noam_lr', 'linear_schedule', 'set_learning_rate', 'clip_gradients', 'Schedule', 'SCHEDULES', 'build_optimizer', 'linear_warmup', 'inverse_sqrt_schedule', 'constant_schedule', 'WeightAverage']
 
 # %% ../nbs/12_optimizer.ipynb #reference-adam
 BETAS = (0.9, 0.98)  # section 5.3
@@ -59,7 +58,57 @@ def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
     fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
     return min(rise, fall)
 
-# %% ../nbs/12_optimizer.ipynb #other-schedules
+# %% ../nbs/12_optimizer.ipynb #set-learning-rate
+def set_learning_rate(
+    optimizer: torch.optim.Optimizer,  # changed in place
+    lr: float,  # of all groups
+):
+    "Use `lr` from the next step on."
+    for group in optimizer.param_groups:
+        group['lr'] = lr
+
+# %% ../nbs/12_optimizer.ipynb #clip-gradients
+def clip_gradients(
+    parameters: Iterable[nn.Parameter],  # whose gradients are changed in place
+    max_norm: float,  # c; infinity only measures
+) -> Tensor:  # the norm before clipping, a scalar
+    """Limit the norm of all gradients together. Source: Pascanu et al. 2013. Differs: the
+    paper does not clip."""
+    if not max_norm > 0:
+        raise argument_error('max_norm', max_norm, 'a number above 0')
+    return nn.utils.clip_grad_norm_(parameters, max_norm)
+
+# %% ../nbs/27_training_in_depth.ipynb #optimizer-imports
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from .config import check_numbers, check_probabilities
+
+# %% ../nbs/27_training_in_depth.ipynb #build-optimizer
+def build_optimizer(
+    model: nn.Module,  # what is to be trained
+    lr: float = 1e-3,  # peak learning rate
+    weight_decay: float = 0.0,  # per step and learning rate, on matrices only
+) -> torch.optim.Optimizer:
+    "Adam with the paper's constants, fused; with weight decay, AdamW. Source: section 5.3."
+    check_numbers('a number above 0', lambda x: x > 0, lr=lr)
+    check_numbers('a number of at least 0', lambda x: x >= 0, weight_decay=weight_decay)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not parameters:
+        raise argument_error(
+            'model', type(model).__name__, 'a module with trainable parameters'
+        )
+
+    matrices = [p for p in parameters if p.ndim > 1]
+    vectors = [p for p in parameters if p.ndim <= 1]  # biases, gains of norms
+    groups = [
+        dict(params=matrices, weight_decay=weight_decay),
+        dict(params=vectors, weight_decay=0.0),
+    ]
+    return torch.optim.AdamW(groups, lr=lr, betas=BETAS, eps=EPSILON, fused=True)
+
+# %% ../nbs/27_training_in_depth.ipynb #other-schedules
 def linear_warmup(
     step: int,  # counted from 1
     warmup_steps: int,  # steps up to the peak
@@ -86,55 +135,6 @@ SCHEDULES: dict[str, Callable[[int, int, int], float]] = {
     'linear': linear_schedule,
     'constant': constant_schedule,
 }
-
-# %% ../nbs/12_optimizer.ipynb #set-learning-rate
-def set_learning_rate(
-    optimizer: torch.optim.Optimizer,  # changed in place
-    lr: float,  # of all groups
-):
-    "Use `lr` from the next step on."
-    for group in optimizer.param_groups:
-        group['lr'] = lr
-
-# %% ../nbs/12_optimizer.ipynb #clip-gradients
-def clip_gradients(
-    parameters: Iterable[nn.Parameter],  # whose gradients are changed in place
-    max_norm: float,  # c; infinity only measures
-) -> Tensor:  # the norm before clipping, a scalar
-    """Limit the norm of all gradients together. Source: Pascanu et al. 2013. Differs: the
-    paper does not clip."""
-    if not max_norm > 0:
-        raise argument_error('max_norm', max_norm, 'a number above 0')
-    return nn.utils.clip_grad_norm_(parameters, max_norm)
-
-# %% ../nbs/27_training_in_depth.ipynb #optimizer-imports
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from .config import check_numbers, check_probabilities
-
-# %% ../nbs/27_training_in_depth.ipynb #build-optimizer
-def build_optimizer(
-    model: nn.Module,  # what is to be trained
-    lr: float = 1e-3,  # peak learning rate
-    weight_decay: float = 0.0,  # per step and learning rate, on matrices only
-) -> torch.optim.Optimizer:
-    "Adam with the paper's constants, fused; with weight decay, AdamW. Source: section 5.3."
-    check_numbers('a number above 0', lambda x: x > 0, lr=lr)
-    check_numbers('a number of at least 0', lambda x: x >= 0, weight_decay=weight_decay)
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not parameters:
-        raise argument_error(
-            'model', type(model).__name__, 'a module with trainable parameters'
-        )
-
-    matrices = [p for p in parameters if p.ndim > 1]
-    vectors = [p for p in parameters if p.ndim <= 1]  # biases, gains of norms
-    groups = [
-        dict(params=matrices, weight_decay=weight_decay),
-        dict(params=vectors, weight_decay=0.0),
-    ]
-    return torch.optim.AdamW(groups, lr=lr, betas=BETAS, eps=EPSILON, fused=True)
 
 # %% ../nbs/27_training_in_depth.ipynb #weight-average
 class WeightAverage:
