@@ -111,9 +111,9 @@ const NumberWords = (() => {
   };
 
   const PARTS = {
-    "decoder cross": { label: "Cross-attention", says: "Each word of the answer looks at the words of the sentence; EOS is its end. "
-      + "It sees what the encoder made of them: each already holds something of its neighbours, and EOS often collects what concerns the "
-      + "whole sentence. And to look at a word is not yet to use it." },
+    "decoder cross": { label: "Cross-attention", says: "Each word of the answer looks at the words of the sentence. EOS is its end. "
+      + "The decoder sees what the encoder made of them: each word already holds something of its neighbours, and EOS often collects what "
+      + "concerns the whole sentence. Looking at a word isn't yet using it." },
     "encoder self": { label: "Encoder", says: "Each word of the sentence looks at all its words, itself included." },
     "decoder self": { label: "Decoder", says: "Each word of the answer looks at what has been written before it. BOS is the beginning.",
       unmasked: "Without the causal mask, each word also looks at what was written after it. This is how it looks when the last word is chosen." },
@@ -268,11 +268,11 @@ const NumberWords = (() => {
 
     const { english } = about();
     const foreign = found.filter(word => word && english && !english.flat().includes(word));
-    if (foreign.length) return { fault: `${quoted(foreign)} ${foreign.length > 1 ? "are" : "is"} German. This model reads English; its words are listed below.` };
+    if (foreign.length) return { fault: `${quoted(foreign)} ${foreign.length > 1 ? "are" : "is"} German. This model reads English. “More about it” lists its words.` };
 
     const unknown = [...new Set(typed.filter((_, i) => !found[i]))];
     if (!unknown.length) return { text: found.join(" ") };
-    return { fault: `${quoted(unknown)} ${unknown.length > 1 ? "aren't words" : "isn't a word"} this model knows. Its words are listed below.` };
+    return { fault: `${quoted(unknown)} ${unknown.length > 1 ? "aren't words" : "isn't a word"} this model knows. “More about it” lists its words.` };
   }
 
   function understood_number(text) {
@@ -305,7 +305,6 @@ const NumberWords = (() => {
     places.fault.textContent = text;
     places.input.setAttribute("aria-invalid", String(Boolean(text)));
     document.getElementById("touch").classList.toggle("stale", Boolean(text));
-    if (text.includes("below.")) places.more.open = true;
     if (text) draw_answer(written());
   }
 
@@ -533,7 +532,8 @@ const NumberWords = (() => {
     const { step } = state;
     const { probabilities, best } = run.steps[step];
     const is_pending = !state.complete && step === state.begin.length;
-    const order = [...probabilities.keys()].sort((a, b) => probabilities[b] - probabilities[a]).slice(0, N_BARS);
+    const { pad_id, bos_id } = state.model;
+    const order = [...probabilities.keys()].filter(id => id !== pad_id && id !== bos_id).sort((a, b) => probabilities[b] - probabilities[a]).slice(0, N_BARS);
     const chosen = run.ids[step];
     if (!is_pending && !order.includes(chosen)) order[N_BARS - 1] = chosen;
 
@@ -806,7 +806,7 @@ const NumberWords = (() => {
     const [before, now] = [probabilities(whole), probabilities(broken)];
     const t = now.map((p, t) => [Math.abs(p - before[t]), t]).sort((a, b) => b[0] - a[0])[0][1];
     const said = before.every((p, t) => percent(p) === percent(now[t])) ? ["No visible change here: the answer stays the same, and so do its probabilities. "]
-      : ["The answer stays the same. Most changes for ", em(word(broken.ids[t])), `, from ${percent(before[t])} to ${percent(now[t])}. `];
+      : ["The answer stays the same. The probability of ", em(word(broken.ids[t])), ` changes most, from ${percent(before[t])} to ${percent(now[t])}. `];
     const other = examples().find(text => text !== state.text && changes(text));
     if (other) said.push("Try ", button("try another", () => use(other), {}, other), ".");
     return [...said, ...same, ...after];
@@ -907,7 +907,7 @@ const NumberWords = (() => {
     // those that were kept, in columns; a path leads to the chosen answer
     const is_kept = (candidate, t) => candidate.state === "finished" || (candidate.state === "alive" && t + 1 < steps.length);
     const columns = steps.map((candidates, t) => candidates.map((candidate, place) => ({ ...candidate, place }))
-      .filter(candidate => is_kept(candidate, t)));
+      .filter(candidate => is_kept(candidate, t))).filter(column => column.length);
     const chosen = String(answers[state.answer].ids);
     const on_path = ids => `${chosen},`.startsWith(`${ids},`);
     const widths = columns.map(column => Math.ceil(Math.max(...column.map(({ ids, log_prob }) =>
