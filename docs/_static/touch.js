@@ -719,15 +719,16 @@ const NumberWords = (() => {
       const weights = queries.map((_, q) => weights_of(part, layer, head, q));
       const name = head === null ? "all heads" : `head ${head + 1}`;
       const gone = is_gone(part, layer, head);
+      const short = `${head === null ? "all" : name}${gone ? ", gone" : ""}`;
       const click = () => {
         Object.assign(state, { layer, head });
         draw_attention();
       };
       return button(`head ${layer} ${head}`, click,
         { ...pressed(state.layer === layer && state.head === head), class: gone ? "gone" : null,
-          "aria-label": `Layer ${layer + 1}, ${name}${gone ? ", taken away" : ""}` },
+          "aria-label": `Layer ${layer + 1}, ${gone ? short : name}` },
         lines(weights, 10 * size, 10, (q, k) => state.key === null ? q === query : k === state.key, 0.05),
-        h("span", { "aria-hidden": "true" }, gone ? "gone" : head === null ? "all" : name));
+        h("span", { "aria-hidden": "true" }, short));
     };
     const n_heads = config().n_heads;
     const heads = n_heads > 1 ? [null, ...Array(n_heads).keys()] : [0];
@@ -919,7 +920,7 @@ const NumberWords = (() => {
     const boxes = [];
     columns.forEach((column, t) => column.forEach((box, rank) => {
       const hot = on_path(box.ids);
-      const goes_on = box.state === "finished" || columns[t + 1].some(next => next.parent === box.place);
+      const goes_on = box.state === "finished" || columns[t + 1]?.some(next => next.parent === box.place);
       const from = t ? columns[t - 1].findIndex(before => before.place === box.parent) : 0;
       if (t) {
         const [y1, y2] = [y(from) + BOX_HEIGHT / 2, y(rank) + BOX_HEIGHT / 2];
