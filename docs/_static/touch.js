@@ -497,7 +497,7 @@ const NumberWords = (() => {
     const value = state.complete ? value_of(ids) : "";
     fill(places.answer, h("span", { class: "touch-label" }, ...label),
       h("span", { lang: answer_language(), class: has_blanks() ? "blanks" : "" }, ...tokens.map(token), tokens.length ? "" : text, goes_on),
-      value ? h("span", { class: "touch-label" }, ` ${value}`) : null);
+      " ", value ? h("span", { class: "touch-label touch-value" }, value) : null);
     const said = `Its answer: ${text}${goes_on}${value && `, ${value}`}`;
     if (places.said.textContent !== said) places.said.textContent = said;
   }
