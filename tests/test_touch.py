@@ -558,7 +558,11 @@ def test_every_control_works(browser, page, how):
     click("restore")
     assert answer(browser) == "sie hat ein Pferd nicht gefüttert"
 
-    # the beam
+    # the beam, once that of the whole model is there again
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-answers button > span')?.textContent === 'sie hat ein Pferd nicht gefüttert'",
+    )
     click("Beam size 2")
     wait_for(browser, "return document.querySelectorAll('.touch-answers li').length === 2")
     click("answer 1")
@@ -810,7 +814,9 @@ def test_it_fits_a_phone(browser, page, name):
         chips = browser.find_elements("css selector", ".touch-chips button")
         longest = max(chips, key=lambda chip: len(chip.text))
         press(browser, longest, "mouse")
-        browser.execute_async_script("setTimeout(arguments[0], 500)")  # the beam comes later
+        browser.execute_async_script(
+            "setTimeout(arguments[0], 500)"
+        )  # the beam comes later
         assert not too_wide_for_a_phone(browser)
         for part in ("positions", "padding_mask"):
             press(browser, control(browser, part), "mouse")
