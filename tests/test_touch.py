@@ -19,16 +19,18 @@ from project import ROOT
 from test_access import axe, complaints, errors, too_wide_for_a_phone  # noqa: F401
 
 from annotated_transformer import load_pretrained, trace_attention
+from annotated_transformer.datasets.numbers import spell_number
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.decoding import generate_ids
 from annotated_transformer.positions import PositionalEncoding
+from annotated_transformer.search import beam_search
 from annotated_transformer.tokenizers.bpe import BPETokenizer
 from annotated_transformer.translation import PRETRAINED, pretrained_names
 
 pytestmark = pytest.mark.slow
 
 NAMES = pretrained_names()
-N_INPUTS = {"cat": 400, "copier": 250, "numbers-en-de": 350}
+N_INPUTS = {"cat": 400, "copier": 250, "numbers-en-de": 250, "numbers-en-zh": 100}
 TOLERANCE = 1e-3  # of logits; both sides have the same weights, float16 made float32
 
 
@@ -260,6 +262,67 @@ def test_a_part_taken_away_changes_what_it_changes_in_python(browser, page, name
             assert (expected - whole).abs().max() > 0.01, part
 
 
+def beam_without(name: str, part: str, srcs: list[list[int]], max_len: int) -> list[list]:
+    "What the library's beam of 3 answers when a part is missing."
+    model = copy.deepcopy(load_pretrained(name, "cpu").model)
+    CHANGES[part](model)
+    answers = []
+    for src in srcs:
+        found = beam_search(model, torch.tensor([src]), max_len, beam_size=3)
+        answers.append(found.ids[0, : found.lengths[0]].tolist())
+    return answers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_beam_without_a_part_is_that_of_python(browser, page, name):
+    "But for the masks, which a cache of keys and values doesn't let one take away."
+    translator = load_pretrained(name, "cpu")
+    srcs = [[*src, 2] for src in translator.encode(inputs(name, 8))]
+    parts = [part for part, change in CHANGES.items() if change]
+    found = in_page(
+        browser,
+        page,
+        """const [srcs, parts, max_length] = given;
+        return parts.map(without => srcs.map(src => model.beam_search(src, {beam_size: 3, max_length}, without).answers[0].ids))""",
+        name,
+        srcs,
+        [{part: HEAD if part == "head" else True} for part in parts],
+        16,
+    )
+
+    for part, answers in zip(parts, found):
+        assert answers == beam_without(name, part, srcs, 16), part
+
+
+# ---- Numbers in words ----
+
+
+def test_the_values_of_numbers_are_right(browser, page):
+    "Chinese and German ones are understood, and English ones written; what is no number has no value."
+    pytest.importorskip("num2words")
+    rng = random.Random(0)
+    numbers = [*range(1000), 1000, 1001, 2000, 10_000, 101_000, 110_000, 200_002, 999_999]
+    numbers += [rng.randrange(1_000_000) for _ in range(500)]
+    wrong = ["", "一百千", "七七", "万", "vierhunderteinzig", "ul", "zehnundzwanzig"]
+
+    chinese, german, english, none = in_page(
+        browser,
+        page,
+        """const [zh, de, numbers, wrong] = given, {chinese, german, english} = NumberWords;
+        return [zh.map(chinese), de.map(german), numbers.map(english), wrong.flatMap(text => [chinese(text), german(text)])]""",
+        "cat",
+        [spell_number(n, "zh") for n in numbers],
+        [spell_number(n, "de") for n in numbers],
+        numbers,
+        wrong,
+    )
+
+    assert chinese == numbers
+    assert german == numbers
+    assert english == [spell_number(n, "en").replace(",", "") for n in numbers]
+    assert not any(none) and 0 not in none
+
+
 # ---- Tokenizers ----
 
 ALPHABETS = [
@@ -390,7 +453,27 @@ def texts_of(browser, selector: str) -> list[str]:
 
 def answer(browser) -> str:
     [said] = texts_of(browser, "p.touch-said[aria-live]")
-    return said.removeprefix("Its answer: ")
+    return said.removeprefix("Its answer: ").split(", =")[0]
+
+
+def type_text(browser, text: str):
+    field = browser.find_element("id", "touch-text")
+    field.clear()
+    field.send_keys(text + "\n")
+
+
+def fault(browser) -> str:
+    [found] = texts_of(browser, ".touch-fault")
+    return found
+
+
+def choose(browser, name: str):
+    press(browser, control(browser, f"Model {name}"), "mouse")
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
+        name,
+    )
 
 
 def test_it_opens_with_an_answer_from_a_file(browser, page, site):
@@ -449,7 +532,7 @@ def test_every_control_works(browser, page, how):
     # attention: a word of the answer, a word of the sentence, a part, a head
     click("token 4")
     assert (
-        "to write gesehen, the model looks at seen"
+        "before gesehen is chosen: here the model looks at seen"
         in texts_of(browser, ".touch-caption")[0]
     )
     click("key 2")
@@ -475,7 +558,11 @@ def test_every_control_works(browser, page, how):
     click("restore")
     assert answer(browser) == "sie hat ein Pferd nicht gefüttert"
 
-    # the beam
+    # the beam, once that of the whole model is there again
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-answers button > span')?.textContent === 'sie hat ein Pferd nicht gefüttert'",
+    )
     click("Beam size 2")
     wait_for(browser, "return document.querySelectorAll('.touch-answers li').length === 2")
     click("answer 1")
@@ -487,12 +574,7 @@ def test_each_model_can_be_chosen(browser, page):
     open_page(browser, page)
 
     for name in NAMES:
-        press(browser, control(browser, f"Model {name}"), "mouse")
-        wait_for(
-            browser,
-            "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
-            name,
-        )
+        choose(browser, name)
         text = browser.find_element("id", "touch-text").get_property("value")
         assert (
             answer(browser)
@@ -514,10 +596,199 @@ def test_the_answers_of_the_beam_are_shown(browser, page):
 def test_an_unchanged_answer_leads_to_an_example_that_changes(browser, page):
     open_page(browser, page)
     press(browser, control(browser, "positions"), "mouse")
-    assert "stays the same" in texts_of(browser, ".touch-verdict")[0]
+    assert "The answer stays the same" in texts_of(browser, ".touch-verdict")[0]
 
     press(browser, control(browser, "try another"), "mouse")
     assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+
+
+def test_no_visible_change_is_said(browser, page):
+    open_page(browser, page)
+    choose(browser, "copier")
+    press(browser, control(browser, "causal_mask"), "mouse")
+    assert texts_of(browser, ".touch-verdict")[0].startswith("No visible change here")
+
+
+def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
+    "All of cross-attention, and one head; the others are still there."
+    open_page(browser, page)
+
+    def n_lines(selector: str) -> int:
+        return len(browser.find_elements("css selector", f"{selector} path"))
+
+    press(browser, control(browser, "cross_attention"), "mouse")
+    assert not n_lines(".touch-lines") and not n_lines(".touch-heads")
+    assert texts_of(browser, ".touch-caption") == [
+        "Taken away: the decoder gets nothing from the sentence."
+    ]
+    assert not any(texts_of(browser, ".touch-weight"))
+    press(browser, control(browser, "Attention of decoder self"), "mouse")
+    assert n_lines(".touch-lines")
+
+    press(browser, control(browser, "restore"), "mouse")
+    press(browser, control(browser, "Attention of decoder cross"), "mouse")
+    press(browser, control(browser, "head"), "mouse")
+    assert texts_of(browser, ".touch-heads .gone") == ["head 3, gone"]
+    assert texts_of(browser, ".touch-caption")[0].startswith("Average of the other 3 heads")
+    press(browser, control(browser, "head 1 2"), "mouse")
+    assert not n_lines(".touch-lines")
+    assert texts_of(browser, ".touch-caption") == [
+        "This head is taken away: nothing of what it reads arrives."
+    ]
+
+
+def test_words_see_later_ones_without_the_causal_mask(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "Attention of decoder self"), "mouse")
+    later = "return [...document.querySelectorAll('.touch-lines path')].some(path => Number(path.dataset.k) > Number(path.dataset.q))"
+    assert not browser.execute_script(later)
+    press(browser, control(browser, "causal_mask"), "mouse")
+    assert browser.execute_script(later)
+    assert "Without the causal mask" in texts_of(browser, ".touch-says")[0]
+
+
+def test_the_beam_lacks_what_was_taken_away(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "cross_attention"), "mouse")
+    wait_for(browser, "return document.querySelector('.touch-beam_of').textContent")
+
+    translator = load_pretrained("cat", "cpu")
+    [src] = translator.encode(["I have seen the cat"])
+    model = copy.deepcopy(translator.model)
+    without_cross_attention(model)
+    found = beam_search(model, torch.tensor([[*src, 2]]), 16, beam_size=4, n_best=4)
+    expected = [translator.tokenizer.decode(ids.tolist()) for ids in found.ids[0]]
+    assert texts_of(browser, ".touch-answers button > span") == expected
+
+    press(browser, control(browser, "restore"), "mouse")
+    wait_for(browser, "return !document.querySelector('.touch-beam_of').textContent")
+    [first, *_] = texts_of(browser, ".touch-answers button > span")
+    assert first == "ich habe die Katze gesehen"
+
+
+def test_a_forced_word_stays_when_a_switch_is_flipped(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "query 2"), "mouse")
+    bars = texts_of(browser, ".touch-bar-word")
+    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    assert answer(browser) == "ich habe das Schaf gesehen"
+
+    for flip in ("layer_norm", "head", "restore"):
+        press(browser, control(browser, flip), "mouse")
+        assert answer(browser).startswith("ich habe das")
+    assert answer(browser) == "ich habe das Schaf gesehen"
+
+    type_text(browser, "I have seen the cat")
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+
+def test_what_is_typed_may_have_capitals_and_a_full_stop(browser, page):
+    open_page(browser, page)
+    type_text(browser, "  i Have SEEN the Cat. ")
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+    choose(browser, "numbers-en-zh")
+    type_text(browser, "Three Hundred and forty-two!")
+    assert answer(browser) == "三百四十二"
+    assert "= 342" in texts_of(browser, ".touch-answer")[0]
+
+
+def test_all_that_is_wrong_with_a_text_is_said(browser, page):
+    "The old answer says whose it is, until there is a new one."
+    open_page(browser, page)
+    type_text(browser, "she has seen a unicorn and the unicorn and the wug")
+    assert fault(browser).startswith("“unicorn”, “and” and “wug” aren't words")
+    assert browser.find_elements("css selector", "#touch.stale")
+    assert "Its answer to I have seen the cat" in texts_of(browser, ".touch-answer")[0]
+
+    type_text(browser, "I have seen the Katze")
+    assert fault(browser).startswith("“Katze” is German.")
+    type_text(browser, "she has seen the cat")
+    assert not fault(browser)
+    assert not browser.find_elements("css selector", "#touch.stale")
+
+    choose(browser, "numbers-en-de")
+    type_text(browser, "42")
+    assert fault(browser) == "Write 42 as “forty-two”."
+    type_text(browser, "1,234,567")
+    assert fault(browser) == "This model reads numbers below a million, in words."
+
+    choose(browser, "copier")
+    type_text(browser, "7")
+    assert "this has 1" in texts_of(browser, ".touch-remark")[0]
+
+
+def test_the_english_words_are_those_of_the_sentences(browser, page):
+    open_page(browser, page)
+    training, held_out = sentence_pairs()
+    expected = {word for english, _ in training + held_out for word in english.split()}
+
+    [english] = [
+        text for text in texts_of(browser, ".touch-about p") if text.startswith("English: ")
+    ]
+    listed = english.removeprefix("English: ").replace(";", ",").split(", ")
+    assert sorted(listed) == sorted(expected)
+
+
+def test_pointing_at_a_word_shows_its_numbers(browser, page):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    open_page(browser, page)
+    before = texts_of(browser, ".touch-caption")
+    query = control(browser, "query 0")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", query)
+    ActionChains(browser).move_to_element(query).perform()
+    assert "before ich is chosen" in texts_of(browser, ".touch-caption")[0]
+    ActionChains(browser).move_to_element(control(browser, "next")).perform()
+    assert texts_of(browser, ".touch-caption") == before
+
+
+def test_the_text_follows_the_model(browser, page):
+    "Where it says what to try, it leads back to the model that it's for."
+    open_page(browser, page)
+    assert not browser.find_elements("css selector", "#touch-start button")
+    choose(browser, "copier")
+    assert texts_of(browser, "#touch-now") == ["A small Transformer copies 7 3 9 9 4 12."]
+
+    press(browser, control(browser, "begin with cat"), "mouse")
+    wait_for(browser, "return !document.querySelector('#touch-start button')")
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+
+def test_the_copier_shows_what_layer_norm_is_for(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "try copier"), "mouse")
+    wait_for(browser, "return !document.querySelector('[data-key=\"try copier\"]')")
+    assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+
+
+def test_an_answer_without_positions_stays_the_same_in_any_order(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "positions"), "mouse")
+    before = answer(browser)
+    press(browser, control(browser, "shuffle"), "mouse")
+    assert texts_of(browser, "#touch-now") != [
+        "A small Transformer translates I have seen the cat."
+    ]
+    assert answer(browser) == before
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
+def test_the_answer_is_on_the_first_screen(browser, page, size):
+    "On a wide one, so is the picture of attention."
+    width, height = size
+    metrics = dict(width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        open_page(browser, page)
+        place = ".touch-words" if width > 500 else ".touch-answer"
+        bottom = browser.execute_script(
+            "return document.querySelector(arguments[0]).getBoundingClientRect().bottom",
+            place,
+        )
+        assert bottom < height
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -539,15 +810,22 @@ def test_everybody_can_use_it(browser, page, axe, theme):  # noqa: F811
 def test_it_fits_a_phone(browser, page, name):
     with phone(browser):
         open_page(browser, page)
-        press(browser, control(browser, f"Model {name}"), "mouse")
-        wait_for(
-            browser,
-            "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
-            name,
-        )
+        choose(browser, name)
+        chips = browser.find_elements("css selector", ".touch-chips button")
+        longest = max(chips, key=lambda chip: len(chip.text))
+        press(browser, longest, "mouse")
+        browser.execute_async_script(
+            "setTimeout(arguments[0], 500)"
+        )  # the beam comes later
+        assert not too_wide_for_a_phone(browser)
         for part in ("positions", "padding_mask"):
             press(browser, control(browser, part), "mouse")
 
+        # what stays in sight while one scrolls takes little of it
+        height = browser.execute_script(
+            "return document.querySelector('.touch-pane.broken').getBoundingClientRect().height / innerHeight"
+        )
+        assert height < 0.25
         assert not too_wide_for_a_phone(browser)
         cut = browser.execute_script(
             """return [...document.querySelectorAll('.touch :is(button, p, input, select)')].filter(e => !e.closest('.touch-scroll, .touch-chips, .touch-said')

@@ -279,15 +279,14 @@ const AnnotatedTransformer = (() => {
     // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
     // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in `steps[t - 1]`), and
     // `state` says what became of it: "alive", "finished" or "dropped"
-    beam_search(src, { beam_size = 4, length_penalty = 0.6 } = {}, without = {}) {
+    beam_search(src, { beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = {}, without = {}) {
       const encoded = this.encode(src, without);
-      const limit = this.max_length(src);
       const penalty = length => ((5 + length) / 6) ** length_penalty;
       let alive = [{ ids: [], log_prob: 0, place: null }];
       let finished = [];
       const steps = [];
 
-      for (let length = 1; length <= limit && alive.length; length++) {
+      for (let length = 1; length <= max_length && alive.length; length++) {
         // twice as many candidates as beams: some of them may end here
         const candidates = alive.flatMap(({ ids, log_prob, place }) => {
           const decoded = this.decode([this.bos_id, ...ids], encoded, without);
@@ -301,7 +300,7 @@ const AnnotatedTransformer = (() => {
         candidates.splice(2 * beam_size);
 
         // those that end among the best are answers; the others live on
-        const ends = ({ ids }) => ids[length - 1] === this.eos_id || length === limit;
+        const ends = ({ ids }) => ids[length - 1] === this.eos_id || length === max_length;
         const ended = candidates.slice(0, beam_size).filter(ends);
         ended.forEach(candidate => { candidate.state = "finished"; });
         finished = [...finished, ...ended].sort((a, b) => b.score - a.score).slice(0, beam_size);
@@ -312,7 +311,7 @@ const AnnotatedTransformer = (() => {
         alive = living.map(candidate => ({ ...candidate, place: candidates.indexOf(candidate) }));
 
         // over when no living hypothesis can still become better than the best answer
-        const hopeless = finished.length && alive.length && alive[0].log_prob / penalty(limit) <= finished[0].score;
+        const hopeless = finished.length && alive.length && alive[0].log_prob / penalty(max_length) <= finished[0].score;
         if (hopeless || (beam_size === 1 && finished.length)) break;
       }
       const answers = finished.map(answer => ({ ...answer, text: this.tokenizer.decode(answer.ids) }));
