@@ -43,9 +43,9 @@ from annotated_transformer.translation import (
 from .utils.atomic_folders import MANIFEST
 
 # %% auto #0
-__all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'n_common', 'stream_pieces',
-           'cut_at_stop', 'prompt_ids', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate', 'as_path',
-           'load_tokenizer', 'load_language_model']
+__all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop',
+           'prompt_ids', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate', 'load_tokenizer',
+           'load_language_model']
 
 # %% ../nbs/63_generation.ipynb #stream-ids
 def stream_ids(
@@ -64,16 +64,16 @@ def stream_ids(
             return
         yield int(token)
 
-# %% ../nbs/63_generation.ipynb #stream-text
-N_UNSETTLED = 3  # tokens that may still change what is in front of them
-
-
+# %% ../nbs/63_generation.ipynb #n-common
 def n_common(one: str, other: str) -> int:
     "How many characters two texts have in common at their beginning."
     shorter = min(len(one), len(other))
     if one[:shorter] == other[:shorter]:
         return shorter
     return next(n for n in range(shorter) if one[n] != other[n])
+
+# %% ../nbs/63_generation.ipynb #stream-text
+N_UNSETTLED = 3  # tokens that may still change what is in front of them
 
 
 def stream_pieces(
@@ -264,7 +264,7 @@ def generate(
     "Write a continuation of the prompt. Raises `ValueError`."
     return ''.join(stream_text(model, tokenizer, prompt, **options))
 
-# %% ../nbs/63_generation.ipynb #load-language-model
+# %% ../nbs/63_generation.ipynb #as-path
 def as_path(
     name: str,  # argument
     given: str | os.PathLike[str],  # what came
@@ -274,7 +274,7 @@ def as_path(
         raise argument_error(name, given, 'a path or a name')
     return Path(given)
 
-
+# %% ../nbs/63_generation.ipynb #load-language-model
 TOKENIZERS = {kind.__name__: kind for kind in (CharTokenizer, WordTokenizer)}
 LANGUAGE_MODELS = {kind.__name__: kind for kind in (GPT, Llama)}
 

@@ -355,6 +355,70 @@ def test_what_may_be_absent_or_present_is_not_refused(folder, kind, changes):
     assert gap(folder.write(tensors).read(), folder.theirs) < 1e-5
 
 
+def as_published(name, tensors):
+    "The tensors of a small model under the names that the file on the Hub has, with its extras."
+    if name == "openai-community/gpt2":
+        found = {key.removeprefix("transformer."): x for key, x in tensors.items()}
+        mask = torch.ones(1, 1, 32, 32).tril()
+        return found | {f"h.{i}.attn.bias": mask.clone() for i in range(2)}
+
+    found = {}
+    for key, tensor in tensors.items():
+        key = key.replace("LayerNorm.weight", "LayerNorm.gamma")
+        found[key.replace("LayerNorm.bias", "LayerNorm.beta")] = tensor
+    return found
+
+
+PUBLISHED = {  # name on the Hub: class that its file was written by, and what its config.json has
+    "openai-community/gpt2": (
+        "GPT2LMHeadModel",
+        dict(
+            architectures=["GPT2LMHeadModel"],
+            n_ctx=1024,
+            summary_activation=None,
+            summary_first_dropout=0.1,
+            summary_proj_to_labels=True,
+            summary_type="cls_index",
+            summary_use_proj=True,
+            task_specific_params={"text-generation": {"do_sample": True, "max_length": 50}},
+        ),
+    ),
+    "google-bert/bert-base-uncased": (  # trained with both heads, and named after one
+        "BertForPreTraining",
+        dict(
+            architectures=["BertForMaskedLM"],
+            gradient_checkpointing=False,
+            position_embedding_type="absolute",
+            transformers_version="4.6.0.dev0",
+            use_cache=True,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@torch.no_grad()
+def test_files_written_by_old_versions_are_read_as_they_are_on_the_hub(name, tmp_path):
+    kind, options = PUBLISHED[name]
+    theirs = theirs_of(kind)
+    folder = Folder(tmp_path, theirs)
+    tensors = as_published(name, folder.tensors)
+    assert not tensors.keys() & folder.tensors.keys() or kind != "GPT2LMHeadModel"
+    ours = folder.write(tensors).configure(**options).read()
+    assert type(ours) is (GPT if kind == "GPT2LMHeadModel" else MaskedLanguageModel)
+    assert gap(ours, theirs) < 1e-5
+
+    # the pooler of such a file is left behind; a class that has one keeps it
+    if kind == "BertForPreTraining":
+        assert (
+            "bert.pooler.dense.weight" in tensors and "cls.seq_relationship.bias" in tensors
+        )
+        pooler = theirs.bert.pooler.dense.weight
+        assert not torch.equal(ours.bert.pooler.weight, pooler)
+        whole = from_huggingface(transformers.BertModel.from_pretrained(tmp_path))
+        assert torch.equal(whole.pooler.weight, pooler)
+
+
 @pytest.mark.parametrize(
     "kind, name, of",
     [

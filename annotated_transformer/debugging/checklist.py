@@ -65,8 +65,7 @@ from ..kv_cache import DecoderCache
 
 # %% auto #0
 __all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'probe_repeat', 'probe_finite', 'probe_dropout', 'explain_cache', 'probe_cache',
-           'Report', 'check_transformer', 'missing_words', 'stepwise_logits', 'cached_steps_of', 'preserve_state',
-           'attempt']
+           'Report', 'check_transformer', 'missing_words']
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-repeat
 def probe_repeat(subject: ModelUnderTest):  # what is examined

@@ -25,8 +25,8 @@ from annotated_transformer.debugging.calling import (
 )
 
 # %% auto #0
-__all__ = ['ProbeResult', 'verdict', 'format_names', 'ModelUnderTest', 'sample_ids', 'prepare', 'probe_call', 'rounding_unit',
-           'tolerance', 'influence']
+__all__ = ['ProbeResult', 'verdict', 'ModelUnderTest', 'sample_ids', 'prepare', 'probe_call', 'rounding_unit', 'tolerance',
+           'influence']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def verdict(
     "A finding that chooses its message."
     return ProbeResult(passed, good if passed else bad, measured)
 
-
+# %% ../../nbs/82_debugging.probes.ipynb #format-names
 def format_names(
     names: list,  # words
     limit: int = 3,  # how many are written out

@@ -74,17 +74,21 @@ class MixtureOfExperts(nn.Module):
 
         # each expert's tokens
         places = expert_places(chosen, len(self.experts))
-        out = torch.zeros_like(tokens)
-        for i, expert in enumerate(self.experts):
-            if places is None:  # under vmap: all tokens, most of them times 0
-                share = (weights * (chosen == i)).sum(-1, keepdim=True)  # N 1
-                out = out + (share * expert(tokens)).to(out.dtype)
-                continue
+        if places is None:
+            return self.compute_all(tokens, weights, chosen).view_as(x)
 
-            rows, place = places[i]  # tokens that chose it
+        out = torch.zeros_like(tokens)
+        for expert, (rows, place) in zip(self.experts, places):
             found = weights[rows, place, None] * expert(tokens[rows])
             out = out.index_add(0, rows, found.to(out.dtype))
         return out.view_as(x)
+
+    def compute_all(self, tokens, weights, chosen):  # under vmap; most weights are 0
+        out = torch.zeros_like(tokens)
+        for i, expert in enumerate(self.experts):
+            share = (weights * (chosen == i)).sum(-1, keepdim=True)  # N 1
+            out = out + (share * expert(tokens)).to(out.dtype)
+        return out
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #balance-code
 def load_balancing_loss(
