@@ -140,8 +140,19 @@ def asked_first() -> list[int]:
     return small + [1000 * n for n in small if n]
 
 
-def as_americans_say(text: str) -> str:
-    return text.replace(" and ", " ")
+# As people write English numbers, whether or not it is how num2words does: what is left out, or becomes a blank.
+LEFT_OUT = {
+    "without *and*, as Americans say them": [" and"],
+    "without commas": [","],
+    "without *and* and commas": [" and", ","],
+    "without *and*, commas and hyphens": [" and", ",", "-"],
+}
+
+
+def leave_out(text: str, marks: list[str]) -> str:
+    for mark in marks:
+        text = text.replace(mark, " " if mark == "-" else "")
+    return text
 
 
 def numbers(source: str, target: str) -> Recipe:
@@ -165,9 +176,12 @@ def numbers(source: str, target: str) -> Recipe:
         thousands = [spelt(number) for number in range(1000, 1_000_000, 1000)]
         pairs = text.train + 3 * [pair for pair in thousands if pair not in held_out]
         if source == "en":
-            pairs += [(as_americans_say(a), b) for a, b in pairs[::4] if " and " in a]
-        # zero shares no part with any other number
-        return pairs + 20 * first + 200 * [spelt(0)]
+            pairs += [
+                (leave_out(a, marks), b)
+                for start, marks in enumerate(LEFT_OUT.values())
+                for a, b in pairs[start::8]
+            ]
+        return pairs + 20 * first
 
     def train_numbers():
         pairs = training_pairs()
@@ -190,16 +204,21 @@ def numbers(source: str, target: str) -> Recipe:
             "numbers from one to two million": [spelt(number) for number in large],
         }
         if source == "en":
-            american = [(as_americans_say(a), b) for a, b in test if " and " in a]
-            found["held out, without *and*, as Americans say them"] = american[:500]
+            for what, marks in LEFT_OUT.items():
+                written = [(leave_out(a, marks), b) for a, b in test[:500]]
+                found[f"held out, {what}"] = written
         return found
 
     return Recipe(
         about=f"Translates numbers in words from {reads} into {writes}: whole numbers below a million.",
         training="The same as `annotated-transformer train-translation`: two layers, vectors of 64, byte pairs, 20 epochs. "
         "The data are the 20,000 numbers of chapter 47 and some more short ones, because few numbers drawn below a million "
-        "have one word or two: the round thousands three times, 73 numbers such as *twelve*, *forty* or *two thousand* twenty times, and *zero* 200 times more. "
-        + ("A quarter is there without *and*, too. " if source == "en" else "")
+        "have one word or two: the round thousands three times, and 73 numbers such as *twelve*, *forty* or *two thousand* twenty times. "
+        + (
+            "Half of them are there once more without *and*, commas or hyphens. "
+            if source == "en"
+            else ""
+        )
         + "None of them is in the held-out part.",
         limits="It knows nothing but numbers in words, spelt as in training, in lower case. Digits and other "
         "words give nonsense.",
