@@ -802,7 +802,7 @@ def test_wide_pictures_scroll_on_a_phone_and_fade_where_they_go_on(browser, addr
         found = browser.execute_script(look)
         assert found
         for scale, wide, fades in found:
-            assert scale > 0.59 and wide == "Drawing" and fades
+            assert scale > 0.54 and wide == "Drawing" and fades
 
         browser.execute_script(
             "document.querySelectorAll('[data-wide]').forEach(e => e.scrollTo(1e5, 0))"

@@ -11,7 +11,7 @@ unfold();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
 
 // A picture shrinks as long as its letters can be read; beyond that it scrolls, as drawings do.
-const SMALLEST_SCALE = 0.6;
+const SMALLEST_SCALE = 0.55;
 function keepReadable(picture) {
   const least = Math.round(picture.naturalWidth * SMALLEST_SCALE);
   if (least < 320) return; // fits on any phone
