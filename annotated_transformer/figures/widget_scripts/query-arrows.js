@@ -46,8 +46,8 @@ start('query-arrows', (stage, { query, keys, names, limits }) => {
     toQuery(...origin, x, y, 4);
     // its name lies beyond its tip
     const length = Math.hypot(...query) || 1;
-    called.setAttribute('x', x + 38 * query[0] / length);
-    called.setAttribute('y', y - 30 * query[1] / length + 4);
+    called.setAttribute('x', x + 48 * query[0] / length);
+    called.setAttribute('y', y - 36 * query[1] / length + 4);
     handle.style.left = `${100 * x / width}%`;
     handle.style.top = `${100 * y / height}%`;
     rows.forEach((row, i) => {
