@@ -22,6 +22,11 @@ function keepReadable(picture) {
   picture.style.minWidth = `${least}px`;
 }
 
+// A cell of a table with a word that is too long for a phone; there it may break.
+document.querySelectorAll("article table.table td").forEach(cell => {
+  if (/[^\s]{20,}/.test(cell.textContent) && !cell.querySelector("code")) cell.classList.add("long-word");
+});
+
 // What is wider than its place can be reached and scrolled by keyboard, says what it is, and fades where it goes on.
 const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output",
   "div.drawing": "Drawing" };
