@@ -192,6 +192,9 @@ def test_figures_have_their_captions_and_descriptions(pages):
 def test_solutions_are_folded(pages):
     for chapter in chapters():
         texts = [cell.source for cell in chapter.cells if not cell.is_code]
+        for cell in chapter.cells:  # a long table may be folded, too
+            for output in cell.outputs:
+                texts.append("".join(output.get("data", {}).get("text/markdown", "")))
         folded = sum(len(re.findall(r"^<details>", text, re.M)) for text in texts)
         details = [
             d for d in pages[chapter.name].select("article details") if not d.get("class")

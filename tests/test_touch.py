@@ -114,7 +114,10 @@ def test_answers_are_those_of_python(browser, page, name):
 def close(found, expected):
     "Equal up to the tolerance, which grows with the numbers."
     found = torch.tensor(found).reshape(expected.shape)
-    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=1e-4)
+
+    # Without layer norm logits reach 20,000, and Python's own rounding 0.1: a part of the largest is what can be asked.
+    atol = TOLERANCE * max(1, expected.abs().max().item() / 100)
+    torch.testing.assert_close(found, expected, atol=atol, rtol=1e-4)
 
 
 def pairs(name: str, count: int) -> list[tuple[list[int], list[int]]]:
