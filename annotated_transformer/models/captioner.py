@@ -80,7 +80,7 @@ class CaptionerConfig(StackConfig):
             )
         patch_grid(self.height, self.width, self.patch_size)
 
-# %% ../../nbs/58_models.captioner.ipynb #captioner
+# %% ../../nbs/58_models.captioner.ipynb #image-config
 def image_config(
     config: CaptionerConfig,  # of the whole model
 ) -> ViTConfig:  # of its image encoder
@@ -93,7 +93,7 @@ def image_config(
         }
     )
 
-
+# %% ../../nbs/58_models.captioner.ipynb #captioner
 class Captioner(EncoderDecoder):
     """Pictures in, logits of words out: an image encoder and the paper's decoder. With
     `d_features`, vectors of another encoder come in, and a linear layer takes the place of
