@@ -126,7 +126,7 @@ class Translator:
             raise argument_error(
                 f'sentence {index}',
                 f'{length:,} tokens',
-                f'at most {self.longest_source:,}, as the model takes',
+                f'at most {self.longest_source:,} for this model',
             )
 
         # empty sentences are not decoded

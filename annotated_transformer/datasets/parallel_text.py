@@ -31,40 +31,16 @@ if TYPE_CHECKING:  # it imports this module
     from annotated_transformer.datasets.streamed_text import StreamedPairs
 
 # %% auto #0
-__all__ = ['INVISIBLE', 'DROP_REASONS', 'OPENERS', 'BEGINNINGS', 'HEADER_WORDS', 'clean_text', 'has_text', 'fold_text',
-           'text_digest', 'clean_pairs', 'ParallelText', 'plain_name', 'check_beginning', 'text_lines',
-           'read_text_files', 'read_tsv', 'csv_hint', 'is_header', 'read_pairs']
+__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'HEADER_WORDS', 'clean_text', 'clean_pairs', 'has_text',
+           'fold_text', 'text_digest', 'ParallelText', 'plain_name', 'check_beginning', 'text_lines', 'read_text_files',
+           'read_tsv', 'csv_hint', 'is_header', 'read_pairs']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-text
-INVISIBLE = {'Cc', 'Cf', 'Zl', 'Zp', 'Zs'}  # Unicode's controls, formats and blanks
-
-
 def clean_text(
     text: str,  # any
 ) -> str:  # one form for what looks the same
     "Put a text into Unicode's composed form (NFC), with single spaces between words."
     return ' '.join(unicodedata.normalize('NFC', text).split())
-
-
-def has_text(
-    text: str,  # cleaned
-) -> bool:
-    "Whether a text has anything visible, and not only spaces or zero-width characters."
-    return any(unicodedata.category(character) not in INVISIBLE for character in text)
-
-
-def fold_text(
-    text: str,  # any
-) -> str:  # the same for texts that differ in case or spaces only
-    "Ignore case and extra spaces, to compare texts."
-    return clean_text(text.casefold())
-
-
-def text_digest(
-    *parts,  # texts, or numbers
-) -> bytes:  # 16, the same for the same texts on every machine
-    "A hash of texts. Different texts practically never share one."
-    return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-pairs
 DROP_REASONS = 'empty', 'too long', 'lengths too different', 'duplicate'
@@ -115,6 +91,30 @@ def clean_pairs(
                 yield cleaned
 
     return kept_pairs(), report
+
+# %% ../../nbs/41_datasets.parallel_text.ipynb #text-helpers
+INVISIBLE = {'Cc', 'Cf', 'Zl', 'Zp', 'Zs'}  # Unicode's controls, formats and blanks
+
+
+def has_text(
+    text: str,  # cleaned
+) -> bool:
+    "Whether a text has anything visible, and not only spaces or zero-width characters."
+    return any(unicodedata.category(character) not in INVISIBLE for character in text)
+
+
+def fold_text(
+    text: str,  # any
+) -> str:  # the same for texts that differ in case or spaces only
+    "Ignore case and extra spaces, to compare texts."
+    return clean_text(text.casefold())
+
+
+def text_digest(
+    *parts,  # texts, or numbers
+) -> bytes:  # 16, the same for the same texts on every machine
+    "A hash of texts. Different texts practically never share one."
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #paralleltext
 @dataclass(frozen=True, repr=False)

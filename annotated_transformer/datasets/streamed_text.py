@@ -64,6 +64,7 @@ class StreamedPairs:
         change: Callable,  # pair -> pair
     ) -> StreamedPairs:  # as many
         "Change each pair when it is read."
+        # each pass goes through `self` again
         return StreamedPairs(partial(map, change, self), self.n_pairs)
 
 # %% ../../nbs/45_datasets.streamed_text.ipynb #mapped-pairs
@@ -74,13 +75,13 @@ class MappedPairs(Sequence):
         self,
         pairs: Iterable,  # of (source ids, target ids), read once
     ):
-        self.ends = array('q', [0])
-        with (
-            tempfile.TemporaryFile() as file
-        ):  # nobody else sees it; it disappears with the map
+        self.ends = array('q', [0])  # eight bytes each
+
+        # nobody else sees the file, and it disappears with the map
+        with tempfile.TemporaryFile() as file:
             for source, target in pairs:
                 for ids in (source, target):
-                    file.write(array('i', ids).tobytes())
+                    file.write(array('i', ids).tobytes())  # four bytes each
                     self.ends.append(self.ends[-1] + len(ids))
             file.write(bytes(4))  # a file of no bytes cannot be mapped
             file.flush()
