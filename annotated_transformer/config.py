@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 # %% auto #0
-__all__ = ['MAX_SHOWN_CHARS', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities', 'check_seed',
-           'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens', 'check_ids',
-           'check_special_ids', 'printable', 'unwrap_compiled', 'Config']
+__all__ = ['MAX_SHOWN_CHARS', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities',
+           'check_seed', 'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens',
+           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'allowed_types', 'check_types', 'Config']
 
 # %% ../nbs/90_config.ipynb #refusal
 MAX_SHOWN_CHARS = 400  # of a refused value, in a message
@@ -228,6 +230,42 @@ def unwrap_compiled(
     "The model inside the wrapper of `torch.compile`."
     return getattr(model, '_orig_mod', model)
 
+# %% ../nbs/90_config.ipynb #check-types
+CHECKED_TYPES = {  # type -> the test of a value, and the words for what passes it
+    int: (is_whole_number, 'a whole number'),
+    float: (is_number, 'a finite number'),
+    bool: (lambda value: isinstance(value, bool), 'True or False'),
+    str: (lambda value: isinstance(value, str), 'text'),
+    NoneType: (lambda value: value is None, 'None'),
+}
+
+
+@lru_cache
+def allowed_types(
+    config_class: type,  # a dataclass
+) -> dict[str, tuple[type, ...]]:  # field -> its types, where all of them can be checked
+    "What the annotations of a configuration allow."
+    hints = get_type_hints(config_class)
+    allowed = {}
+    for field in fields(config_class):
+        hint = hints[field.name]
+        is_union = get_origin(hint) in (Union, UnionType)
+        types = get_args(hint) if is_union else (hint,)
+        if all(kind in CHECKED_TYPES for kind in types):
+            allowed[field.name] = types
+    return allowed
+
+
+def check_types(
+    config,  # a dataclass
+):
+    "Refuse a number where a field wants text, None where it wants a number, and so on."
+    for name, types in allowed_types(type(config)).items():
+        given = getattr(config, name)
+        checks = [CHECKED_TYPES[kind] for kind in types]
+        if not any(is_right(given) for is_right, words in checks):
+            raise argument_error(name, given, ' or '.join(words for _, words in checks))
+
 # %% ../nbs/90_config.ipynb #config
 @dataclass(frozen=True)
 class Config:
@@ -236,6 +274,9 @@ class Config:
 
     # name -> differences from the defaults; `ClassVar`, so that it is not a field
     presets: ClassVar[dict[str, dict[str, Any]]] = {'default': {}}
+
+    def __post_init__(self):
+        check_types(self)
 
     def to_dict(self) -> dict[str, Any]:  # plain values, fit for JSON
         return asdict(self)

@@ -27,6 +27,7 @@ class _RunSettings(Config):
     steps: int
 
     def __post_init__(self):
+        super().__post_init__()
         assert isinstance(self, TrainConfig)
         check_train_config(self)
 
@@ -85,7 +86,6 @@ from torch import Tensor, nn
 from annotated_transformer.config import (
     argument_error,
     check_choice,
-    check_flags,
     check_numbers,
     check_probabilities,
     check_seed,
@@ -150,7 +150,6 @@ def check_train_config(
     check_choice('schedule', config.schedule, SCHEDULES)
     check_choice('precision', config.precision, PRECISIONS)
     check_seed(config.seed)
-    check_flags(compile=config.compile)
 
     check_numbers(
         'a finite number above 0',

@@ -12,7 +12,6 @@ from annotated_transformer.config import (
     Config,
     argument_error,
     check_choice,
-    check_flags,
     check_ids,
     check_numbers,
     check_probabilities,
@@ -52,6 +51,7 @@ class StackConfig(Config):
     activation: Activation = 'relu'  # see `ACTIVATIONS`
 
     def __post_init__(self):
+        super().__post_init__()
         check_stack_config(self)
 
 # %% ../nbs/16_transformer_config.ipynb #transformerconfig
@@ -81,6 +81,7 @@ class TransformerConfig(StackConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_transformer_config(self)
 
 # %% ../nbs/16_transformer_config.ipynb #check-stack-config
@@ -102,7 +103,6 @@ def check_stack_config(
     )
     check_choice('norm', config.norm, NORM_ORDERS)
     check_choice('activation', config.activation, ACTIVATIONS)
-    check_flags(attention_bias=config.attention_bias)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=config.norm_eps)
 
 
@@ -110,13 +110,11 @@ def check_transformer_config(
     config: TransformerConfig,  # to be checked
 ):
     "Also refuse vocabularies, positions and special tokens that cannot work."
-    check_stack_config(config)
 
     check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)
     if config.tgt_vocab_size is not None:
         check_sizes(tgt_vocab_size=config.tgt_vocab_size)
     check_choice('positions', config.positions, POSITIONS)
-    check_flags(tie_weights=config.tie_weights, output_bias=config.output_bias)
 
     # the special tokens belong to both vocabularies
     special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)

@@ -107,7 +107,7 @@ def wait_for(browser, script, *arguments, seconds=20):
 
 
 COLOURS = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);
-    const [r, g, b] = c.getImageData(0, 0, 1, 1).data.map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    const [r, g, b] = [...c.getImageData(0, 0, 1, 1).data].map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
     return .2126 * r + .7152 * g + .0722 * b };
   const root = document.querySelector('.attention-view'), button = getComputedStyle(root.querySelector('button[aria-pressed=true]'));
   let ground = 'Canvas';

@@ -1,10 +1,15 @@
 "Claims of the chapters on inputs that nobody chose: hypothesis draws shapes, masks, lengths and sentences."
 
+import dataclasses
+import importlib
+
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotated_transformer.attention import ATTENTIONS, reference_attention
+from annotated_transformer.config import allowed_types
 from annotated_transformer.data import EOS, PAD, Batch, pair_length, batch_by_tokens
 from annotated_transformer.datasets.held_out import is_held_out
 from annotated_transformer.datasets.synthetic import TASKS
@@ -142,3 +147,37 @@ def test_the_fused_loss_equals_the_formula(length, vocab_size, smoothing, seed):
         cross_entropy(logits, targets, smoothing),
         reference_cross_entropy(logits, targets, smoothing),
     )
+
+
+CONFIGS = {
+    "training": "TrainConfig",
+    "transformer_config": "TransformerConfig",
+    "models.gpt": "GPTConfig",
+    "models.bert": "BERTConfig",
+    "models.vit": "ViTConfig",
+    "models.llama": "LlamaConfig",
+    "models.captioner": "CaptionerConfig",
+    "experiments.copy_task": "CopyTaskConfig",
+    "experiments.translation": "TranslationConfig",
+    "experiments.language_model": "LanguageModelConfig",
+    "experiments.topic_classification": "TopicClassificationConfig",
+    "experiments.image_classification": "ImageClassificationConfig",
+    "experiments.captioning": "CaptioningConfig",
+}
+# a value of each type that no other type takes, but that a whole number is a number, too
+SAMPLES = {int: 4, float: 0.25, bool: True, str: "four", type(None): None}
+
+
+@pytest.mark.parametrize("module, name", CONFIGS.items())
+def test_configurations_refuse_values_of_other_types(module, name):
+    config_class = getattr(importlib.import_module(f"annotated_transformer.{module}"), name)
+    allowed = allowed_types(config_class)
+    plain = {f.name for f in dataclasses.fields(config_class) if f.type in ("int", "float")}
+    assert plain <= set(allowed)
+
+    for field, types in allowed.items():
+        for other, value in {**SAMPLES, list: []}.items():
+            if other in types or (other is int and float in types):
+                continue
+            with pytest.raises(ValueError, match=f"^{field}: got "):
+                config_class(**{field: value})

@@ -171,6 +171,7 @@ class CaptioningConfig(ExperimentConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_sizes(
             max_digits=self.max_digits, n_heldout=self.n_heldout, batch_size=self.batch_size
         )

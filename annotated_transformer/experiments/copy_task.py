@@ -66,6 +66,7 @@ class CopyTaskConfig(ExperimentConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_choice('task', self.task, TASKS)
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
 

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from ..checkpoint import Checkpoints
 from annotated_transformer.config import (
     argument_error,
-    check_flags,
-    check_numbers,
     check_probabilities,
     check_sizes,
 )
@@ -77,13 +75,10 @@ class ImageClassificationConfig(ExperimentConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_sizes(batch_size=self.batch_size)
         check_probabilities(held_out=self.held_out, shift=self.shift, scale=self.scale)
-        check_flags(validation=self.validation)
-        check_numbers('an angle', lambda angle: True, degrees=self.degrees)
 
-        if not isinstance(self.data, str):
-            raise argument_error('data', self.data, 'the path of a folder, as text')
         if self.data == 'digits' and self.classifier(10).height != 8:
             raise argument_error(
                 'data', self.data, 'a folder of pictures; digits are too small'

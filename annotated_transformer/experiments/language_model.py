@@ -71,6 +71,7 @@ class LanguageModelConfig(ExperimentConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
 
         # each of these checks its own part

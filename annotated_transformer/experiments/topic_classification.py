@@ -12,7 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from ..checkpoint import Checkpoints
-from ..config import check_seed, check_sizes
+from annotated_transformer.config import (
+    check_numbers,
+    check_probabilities,
+    check_seed,
+    check_sizes,
+)
 from ..data import LabelledBatch
 from annotated_transformer.datasets.python_reference import (
     Corpus,
@@ -110,12 +115,17 @@ class TopicClassificationConfig(ExperimentConfig):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_sizes(
             n_topics=self.n_topics,
             n_heldout=self.n_heldout,
             n_labelled=self.n_labelled,
             batch_size=self.batch_size,
+            finetune_steps=self.finetune_steps,
+            finetune_warmup_steps=self.finetune_warmup_steps,
         )
+        check_numbers('a number above 0', lambda x: x > 0, finetune_lr=self.finetune_lr)
+        check_probabilities(finetune_dropout=self.finetune_dropout)
         check_seed(self.seed)
 
         # each of these checks its own part

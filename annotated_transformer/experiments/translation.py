@@ -21,7 +21,6 @@ from annotated_transformer.config import (
     Config,
     argument_error,
     check_choice,
-    check_flags,
     check_numbers,
     check_probabilities,
     check_sizes,
@@ -129,17 +128,12 @@ class TranslationConfig(Config):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_sizes(
             max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average
         )
         check_choice('model', self.model, TransformerConfig.presets)
         check_probabilities(bpe_dropout=self.bpe_dropout)
-        check_flags(
-            lowercase=self.lowercase,
-            nfkc=self.nfkc,
-            chunked_loss=self.chunked_loss,
-            whitespace_as_suffix=self.whitespace_as_suffix,
-        )
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
 
         if self.corpus == 'multi30k':

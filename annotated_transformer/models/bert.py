@@ -23,7 +23,6 @@ from ..transformer import Encoder
 from annotated_transformer.transformer_config import (
     Activation,
     StackConfig,
-    check_stack_config,
 )
 
 # %% auto #0
@@ -66,7 +65,7 @@ class BERTConfig(StackConfig):
     }
 
     def __post_init__(self):
-        check_stack_config(self)
+        super().__post_init__()
         check_sizes(
             **{
                 n: getattr(self, n)

@@ -30,7 +30,6 @@ from annotated_transformer.transformer_config import (
     NormOrder,
     Positions,
     StackConfig,
-    check_stack_config,
 )
 
 # %% auto #0
@@ -66,7 +65,7 @@ class CaptionerConfig(StackConfig):
     }
 
     def __post_init__(self):
-        check_stack_config(self)
+        super().__post_init__()
         check_sizes(
             n_channels=self.n_channels, vocab_size=self.vocab_size, max_len=self.max_len
         )

@@ -14,7 +14,6 @@ from ..beam_cache import empty_cache
 from annotated_transformer.config import (
     SpecialTokens,
     check_choice,
-    check_flags,
     check_sizes,
     check_special_ids,
 )
@@ -29,7 +28,6 @@ from annotated_transformer.transformer_config import (
     NormOrder,
     Positions,
     StackConfig,
-    check_stack_config,
 )
 
 # %% auto #0
@@ -70,10 +68,9 @@ class GPTConfig(StackConfig):
     }
 
     def __post_init__(self):
-        check_stack_config(self)
+        super().__post_init__()
         check_sizes(vocab_size=self.vocab_size, max_len=self.max_len)
         check_choice('positions', self.positions, POSITIONS)
-        check_flags(tie_weights=self.tie_weights)
         check_special_ids(self)
 
 # %% ../../nbs/50_models.gpt.ipynb #gpt-2

@@ -142,6 +142,7 @@ class LlamaConfig(Config):
     }
 
     def __post_init__(self):
+        super().__post_init__()
         check_llama_config(self)
 
 # %% ../../nbs/62_models.llama.ipynb #window-in-a-layer
@@ -249,7 +250,6 @@ class Llama(DecoderOnly):
 
 # %% ../../nbs/79_modern_layers_in_depth.ipynb #check-llama-config-imports
 from annotated_transformer.config import (
-    check_flags,
     check_special_ids,
     check_numbers,
     check_sizes,
@@ -287,5 +287,4 @@ def check_llama_config(
     check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
     check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
     check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
-    check_flags(qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, tie_weights=c.tie_weights)
     check_special_ids(c)

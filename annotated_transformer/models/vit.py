@@ -20,7 +20,6 @@ from annotated_transformer.transformer_config import (
     Activation,
     NormOrder,
     StackConfig,
-    check_stack_config,
 )
 
 # %% auto #0
@@ -111,7 +110,7 @@ class ViTConfig(StackConfig):
     }
 
     def __post_init__(self):
-        check_stack_config(self)
+        super().__post_init__()
         check_sizes(n_channels=self.n_channels, n_classes=self.n_classes)
         patch_grid(self.height, self.width, self.patch_size)
 
