@@ -28,6 +28,7 @@ from annotated_transformer.config import (
 from annotated_transformer.figures.svg import (
     Diagram,
     diagram,
+    save_page,
     svg_arrow,
     svg_circle,
     svg_colours,
@@ -104,15 +105,7 @@ class Widget:
         path,  # of the page to write
     ) -> Path:
         "Write a page of its own that needs no other file."
-        page = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="color-scheme" content="light dark">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>{html.escape(self.title)}</title></head><body>'
-            f'<main><h1>{html.escape(self.title)}</h1>{self.fragment}</main></body></html>\n'
-        )
-        Path(path).write_text(page, encoding='utf-8')
-        return Path(path)
+        return save_page(path, self.title, self.fragment)
 
 
 def widget(
