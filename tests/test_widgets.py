@@ -10,6 +10,7 @@ from project import chapters
 from test_access import RUN, axe  # noqa: F401
 
 from annotated_transformer import Transformer, TransformerConfig
+from annotated_transformer.attention import attention_weights
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
 from annotated_transformer.inspection.recording import record_attention
@@ -51,6 +52,7 @@ LOG_PROBS = (
 )
 TARGETS = "sie hat gerufen EOS PAD PAD".split()
 DATA = {
+    "attention-weights": {},
     "query-arrows": dict(query=QUERY, keys=KEYS),
     "mask-rows": dict(words=WORDS, targets=TARGETS),
     "clocks": dict(words="I have seen the cat".split(), offset=3),
@@ -254,6 +256,50 @@ def test_no_label_becomes_markup(browser, tmp_path):
     visit(browser, page.as_uri())
     assert browser.execute_script("return window.broken") is None
     assert texts(browser, ".rows > :nth-child(4n+1)")[1] == hostile
+
+
+# ---- attention-weights ----
+
+
+@pytest.mark.parametrize(
+    "strength, exponent, divide",
+    [(4, 2, True), (0, 0, True), (3.5, 6, True), (8, 8, False)],
+)
+def test_weights_are_the_librarys(browser, pages, strength, exponent, divide):
+    query, key = torch.zeros(1, 2**exponent), torch.zeros(5, 2**exponent)
+    query[0, 0], key[4, 0] = strength, 1
+    if not divide:
+        query *= 2 ** (exponent / 2)
+    weights = attention_weights(query, key)[0].tolist()
+
+    visit(browser, pages["attention-weights"])
+    slide(browser, "Strength of the query", strength)
+    slide(browser, "d_k, the length of a key", exponent)
+    if not divide:
+        click(browser, "divide by √d_k")
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('.bar')].map(bar => parseFloat(bar.style.width) / 100)"
+    )
+    assert shown == pytest.approx(weights, abs=1e-4)
+    assert texts(browser, ".weights > :nth-child(3n)") == [f"{w:.2f}" for w in weights]
+    score = strength / 2 ** (exponent / 2) if divide else strength
+    sum_of_it = f"{strength} / √{2**exponent} = " if divide else ""
+    (said,) = texts(browser, "[aria-live]")
+    assert said == (
+        f"Score of cat: {sum_of_it}{score:.2f}. All other scores are 0,"
+        f" so cat gets the weight {weights[4]:.2f}."
+    )
+
+
+def test_sliders_of_the_weights_answer_to_the_keyboard(browser, pages):
+    from selenium.webdriver import Keys
+
+    visit(browser, pages["attention-weights"])
+    strength, d_k, _ = find(browser, "input")
+    d_k.send_keys(Keys.ARROW_RIGHT)
+    assert d_k.get_attribute("aria-valuetext") == "8"
+    strength.send_keys(Keys.HOME)
+    assert texts(browser, ".weights > :nth-child(3n)") == 5 * ["0.20"]
 
 
 # ---- query-arrows ----

@@ -230,6 +230,40 @@ def query_arrows(
     still = diagram(title, 340, 236 + 22 * len(keys), elements)
     return Content(title, still, dict(query=query, keys=keys, names=names, limits=limits))
 
+# %% ../../nbs/110_figures.widgets.ipynb #attention-weights
+@named('attention-weights')
+def attention_weights(
+    words=('I', 'have', 'seen', 'the', 'cat'),  # each with a key
+    *,
+    fits: str = 'cat',  # the one whose key fits the query; the others have the score 0
+    strength: float = 4.0,  # of the query at first, from 0 to 8
+    d_k: int = 4,  # at first, a power of 2 up to 256
+) -> Content:
+    "The weights of one query, with sliders for its strength and d_k."
+    words = plain(words)
+    check_words('words', words)
+    check_choice('fits', fits, words)
+    check_numbers('from 0 to 8', lambda x: 0 <= x <= 8, strength=strength)
+    if d_k not in [2**i for i in range(9)]:
+        raise argument_error('d_k', d_k, 'a power of 2, at most 256')
+
+    score = strength / d_k**0.5
+    scores = [score if word == fits else 0.0 for word in words]
+    title = f'Attention weights of a query of strength {strength:g}, with d_k = {d_k}'
+    heading = (
+        f'Score of {fits}: {strength:g} / √{d_k} = {score:.2f}. All other scores are 0.'
+    )
+    elements = svg_text(8, 16, heading, anchor='start', size=13)
+    for i, (word, weight) in enumerate(zip(words, softmax(scores))):
+        y = 42 + 22 * i
+        elements += svg_text(8, y, word, anchor='start', size=13)
+        elements += svg_rect(64, y - 7, max(240 * weight, 0.5), 14, 'feed forward', 2)
+        elements += svg_text(312, y, f'{weight:.2f}', anchor='start', size=13)
+
+    still = diagram(title, 350, 36 + 22 * len(words), elements)
+    data = dict(words=words, fits=words.index(fits), strength=strength, d_k=d_k)
+    return Content('Attention weights, by the strength of the query', still, data)
+
 # %% ../../nbs/110_figures.widgets.ipynb #mask-rows
 @named('mask-rows')
 def mask_rows(
