@@ -59,9 +59,14 @@ DATA = {
     "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
     "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
     "beam-tree": dict(next_words=next_words),
+    "greedy-decoding": dict(next_words=next_words, source="I have not seen it"),
     "hidden-units": {},
     "model-stages": dict(model=MODEL, src=SRC, tgt=TGT, vocabulary=ALPHABET),
 }
+
+
+# characters; greedy decoding stores every way that a reader can take
+MOST = dict.fromkeys(DATA, 30_000) | {"greedy-decoding": 60_000}
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +184,7 @@ def test_fits_a_phone_in_letters_that_can_be_read(browser, pages, name):
         )
         assert sizes and min(sizes) >= 11
         small = browser.execute_script(
-            """return [...document.querySelectorAll('.stage :is(button, input, label)')]
+            """return [...document.querySelectorAll('.stage :is(button, input, label):not([hidden])')]
             .filter(e => !e.closest('label') || e.tagName == 'LABEL')
             .filter(e => e.getBoundingClientRect().height < 24).map(e => e.outerHTML)"""
         )
@@ -192,7 +197,7 @@ def test_every_control_is_named_and_reached_by_keyboard(browser, pages, name):
 
     visit(browser, pages[name])
     controls = browser.execute_script(
-        "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].length"
+        "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled, [hidden])')].length"
     )
     assert controls
     reached = set()
@@ -200,7 +205,7 @@ def test_every_control_is_named_and_reached_by_keyboard(browser, pages, name):
         press(browser, Keys.TAB)
         reached.add(
             browser.execute_script(
-                "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled)')].indexOf(document.activeElement)"
+                "return [...document.querySelectorAll('.stage :is(input, button):not(:disabled, [hidden])')].indexOf(document.activeElement)"
             )
         )
     assert len(reached - {-1}) == controls
@@ -214,7 +219,7 @@ def test_asks_no_host_and_is_small(browser, pages, name):
         url for url in urls if not url.startswith(("file:", "data:", "about:"))
     ]
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
-    assert len(widget(name, **DATA[name]).fragment) < 30_000
+    assert len(widget(name, **DATA[name]).fragment) < MOST[name]
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -642,6 +647,80 @@ def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     assert said.endswith("The answer is ich gesehen, with 0.257.")
 
 
+# ---- greedy-decoding ----
+
+
+def choices(browser) -> dict[str, str]:
+    "Word -> probability, of the next words that are shown."
+    shown = [row for row in find(browser, ".next-words > *") if row.is_displayed()]
+    return dict(row.text.splitlines() for row in shown)
+
+
+def test_greedy_decoding_step_by_step(browser, pages):
+    visit(browser, pages["greedy-decoding"])
+    written = []
+    while len(written) < 4:
+        assert texts(browser, ".written") == [" ".join(["Written: BOS", *written])]
+        probs = {word: math.exp(p) for word, p in next_words(written).items()}
+        expected = {word: f"{p:.2f}" for word, p in probs.items()}
+        assert choices(browser) == {**expected, "all others": "0.00"}
+        best = max(probs, key=probs.get)
+        pressed = texts(browser, "[aria-pressed=true] .word")
+        assert pressed == [best]
+        widths = browser.execute_script(
+            "return [...document.querySelectorAll('.next-words button:not([hidden]) .bar')].map(bar => parseFloat(bar.style.width) / 100)"
+        )
+        assert widths == pytest.approx(sorted(probs.values(), reverse=True), abs=1e-6)
+        click(browser, "Next")
+        written.append(best)
+    assert written == ["ich", "nicht", "gesehen", "EOS"]
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("The translation is: ich nicht gesehen. Its probability")
+    assert said.endswith(" is 0.144.")
+
+
+def test_greedy_decoding_goes_on_from_another_word(browser, pages):
+    from selenium.webdriver import Keys
+
+    def take(word):
+        names = texts(browser, ".next-words button .word")
+        find(browser, ".next-words button")[names.index(word)].send_keys(Keys.ENTER)
+
+    visit(browser, pages["greedy-decoding"])
+    click(browser, "Next")
+    take("gesehen")
+    assert texts(browser, ".other") == ["gesehen"]
+    take("EOS")
+    assert browser.switch_to.active_element.text == "Back", "the focus is lost"
+    (said,) = texts(browser, "[aria-live]")
+    own, greedy = [float(p) for p in re.findall(r"0\.\d+", said)]
+    assert own == pytest.approx(0.9 * 0.3 * 0.95, abs=0.001) and greedy == 0.144
+    assert said.endswith("with: ich nicht gesehen.")
+
+    # back at the place, the first word gives the greedy answer again
+    slide(browser, "Step", 1)
+    assert texts(browser, "[aria-live]") == [
+        "You took gesehen. The most probable word was nicht."
+    ]
+    take("nicht")
+    slide(browser, "Step", 99)
+    assert texts(browser, "[aria-live]")[0].endswith(" is 0.144.")
+    click(browser, "Start again")
+    assert texts(browser, ".written") == ["Written: BOS"]
+
+
+def test_greedy_decoding_says_what_is_not_stored(browser, tmp_path):
+    made = widget("greedy-decoding", next_words=next_words, n_others=1)
+    visit(browser, made.save(tmp_path / "page.html").as_uri())
+    click(browser, "Next")
+    find(browser, ".next-words button")[1].click()  # gesehen
+    assert texts(browser, ".unknown .word") == ["Fisch"]
+    find(browser, ".next-words .unknown")[0].click()
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("What comes after Fisch isn't stored here. You can take 1 word")
+    assert texts(browser, ".written") == ["Written: BOS ich gesehen"]
+
+
 # ---- hidden-units ----
 
 
@@ -755,5 +834,5 @@ def test_chapters_show_the_widgets_of_today():
             is_current = f"<style>{style}</style>" in shown
             is_current = is_current and f"<script>{{{script}}}</script>" in shown
             assert is_current, f"run {chapter.path.name} again"
-            assert len(shown) < 30_000, f"{name} in {chapter.path.name}"
+            assert len(shown) < MOST[name], f"{name} in {chapter.path.name}"
     assert used == set(WIDGETS)

@@ -572,6 +572,76 @@ def beam_tree(
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
 
+# %% ../../nbs/110_figures.widgets.ipynb #store-steps
+def store_steps(
+    next_words,  # words so far -> {word: log-probability} of the next
+    n_best: int,  # words of each step
+    n_others: int,  # words in a sentence that aren't the most probable ones
+    max_len: int,  # words in a sentence
+) -> tuple:  # words; steps: a word, its probability in millionths, and the step after it
+    "Greedy decoding from the start, and from each place where another word was taken."
+    words, steps = [], []
+
+    def store(so_far, n_left):
+        place = len(steps)
+        step = []
+        steps.append(step)
+        probs = next_words([*so_far])
+        best = sorted(probs, key=lambda word: -probs[word])[:n_best]
+
+        for rank, word in enumerate(best):
+            n_left_after = n_left if rank == 0 else n_left - 1
+            goes_on = word != 'EOS' and n_left_after >= 0 and len(so_far) + 1 < max_len
+            following = store((*so_far, word), n_left_after) if goes_on else 0
+            if word not in words:
+                words.append(word)
+            millionths = round(1e6 * math.exp(probs[word]))
+            step += [words.index(word), millionths, following]
+        return place
+
+    store((), n_others)
+    return words, steps
+
+# %% ../../nbs/110_figures.widgets.ipynb #greedy-decoding
+@named('greedy-decoding')
+def greedy_decoding(
+    next_words=two_beginnings,  # words so far -> {word: log-probability} of the next
+    *,
+    source: str = '',  # the sentence to translate; empty if there is none
+    n_best: int = 5,  # words shown at each step
+    n_others: int = 2,  # of them, words in a sentence that the reader can choose
+    max_len: int = 12,  # words in a sentence, with EOS
+) -> Content:
+    "Greedy decoding step by step, with another word wherever the reader likes."
+    check_sizes(n_best=n_best, n_others=n_others, max_len=max_len)
+    words, steps = store_steps(next_words, n_best, n_others, max_len)
+
+    # a row for each step of greedy decoding, with its three best words
+    elements = ''
+    columns = 98, 200, 302
+    for x, head in zip((8, *columns), ('has read', 'takes', 'second', 'third')):
+        elements += svg_text(x, 14, head, 'muted', 'start', size=13)
+    place, read, taken, row = 0, 'BOS', [], 0
+    while True:
+        y = 38 + 28 * row
+        elements += svg_text(8, y, f'… {read}' if row else read, anchor='start', size=13)
+        for rank, x in zip(range(len(steps[place]) // 3), columns):
+            number, millionths, _ = steps[place][3 * rank : 3 * rank + 3]
+            p = millionths / 1e6
+            elements += svg_rect(x, y + 9, max(90 * p, 0.5), 5, 'feed forward', 1)
+            text = f'{words[number]} {p:.2f}'
+            elements += svg_text(x, y, text, anchor='start', size=13, bold=rank == 0)
+        number, _, place = steps[place][:3]
+        read, row = words[number], row + 1
+        if place == 0:
+            break
+        taken.append(read)
+
+    title = f'Greedy decoding, with the answer: {" ".join(taken)}'
+    still = diagram(title, 400, 34 + 28 * row, elements)
+    data = dict(source=source, words=words, steps=steps, others=n_others)
+    return Content('Greedy decoding, word by word', still, data)
+
 # %% ../../nbs/110_figures.widgets.ipynb #hidden-units
 @named('hidden-units')
 def hidden_units(
