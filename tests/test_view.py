@@ -5,7 +5,9 @@ import re
 import pytest
 import torch
 from browsing import assert_readable, phone, requested, visit
+from test_access import RUN, axe  # noqa: F401
 
+from annotated_transformer.figures.widgets import widget
 from annotated_transformer.inspection.attention_maps import AttentionMaps
 from annotated_transformer.inspection.attention_view import AttentionView, attention_view
 
@@ -179,6 +181,25 @@ def test_colours_follow_jupyterlab(browser, tmp_path, theme):
     )
     visit(browser, path.as_uri())
     assert_readable(browser, theme == "dark")
+
+
+def test_axe_finds_nothing(browser, page, axe):  # noqa: F811
+    visit(browser, page)
+    browser.execute_script(axe)
+    assert browser.execute_async_script(RUN) == []
+
+
+def test_has_a_frame_like_a_widget(browser, page, tmp_path):
+    def look(selector):
+        return browser.execute_script(
+            "const s = getComputedStyle(document.querySelector(arguments[0])); return [s.border, s.borderRadius, s.padding]",
+            selector,
+        )
+
+    visit(browser, page)
+    view = look(".attention-view")
+    visit(browser, widget("query-arrows").save(tmp_path / "widget.html").as_uri())
+    assert view == look(".book-widget .stage")
 
 
 def test_views_without_their_scripts_are_left_alone(browser, tmp_path):

@@ -28,6 +28,7 @@ from annotated_transformer.config import (
 from annotated_transformer.figures.svg import (
     Diagram,
     diagram,
+    save_page,
     svg_arrow,
     svg_circle,
     svg_colours,
@@ -104,15 +105,7 @@ class Widget:
         path,  # of the page to write
     ) -> Path:
         "Write a page of its own that needs no other file."
-        page = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="color-scheme" content="light dark">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>{html.escape(self.title)}</title></head><body>'
-            f'<main><h1>{html.escape(self.title)}</h1>{self.fragment}</main></body></html>\n'
-        )
-        Path(path).write_text(page, encoding='utf-8')
-        return Path(path)
+        return save_page(path, self.title, self.fragment)
 
 
 def widget(
@@ -237,6 +230,71 @@ def query_arrows(
     still = diagram(title, 340, 236 + 22 * len(keys), elements)
     return Content(title, still, dict(query=query, keys=keys, names=names, limits=limits))
 
+# %% ../../nbs/110_figures.widgets.ipynb #attention-weights
+@named('attention-weights')
+def attention_weights(
+    words=('I', 'have', 'seen', 'the', 'cat'),  # each with a key
+    *,
+    fits: str = 'cat',  # the one whose key fits the query; the others have the score 0
+    strength: float = 4.0,  # of the query at first, from 0 to 8
+    d_k: int = 4,  # the length of a key
+) -> Content:
+    "The weights of one query, with a slider for its strength."
+    words = plain(words)
+    check_words('words', words)
+    check_choice('fits', fits, words)
+    check_numbers('from 0 to 8', lambda x: 0 <= x <= 8, strength=strength)
+    check_sizes(d_k=d_k)
+
+    score = strength / d_k**0.5
+    scores = [score if word == fits else 0.0 for word in words]
+    title = f'Attention weights of a query of strength {strength:g}, with d_k = {d_k}'
+    heading = (
+        f'Score of {fits}: {strength:g} / √{d_k} = {score:.2f}. All other scores are 0.'
+    )
+    elements = svg_text(8, 16, heading, anchor='start', size=13)
+    for i, (word, weight) in enumerate(zip(words, softmax(scores))):
+        y = 42 + 22 * i
+        elements += svg_text(8, y, word, anchor='start', size=13)
+        elements += svg_rect(64, y - 7, max(240 * weight, 0.5), 14, 'feed forward', 2)
+        elements += svg_text(312, y, f'{weight:.2f}', anchor='start', size=13)
+
+    still = diagram(title, 350, 36 + 22 * len(words), elements)
+    data = dict(words=words, fits=words.index(fits), strength=strength, d_k=d_k)
+    return Content('Attention weights, by the strength of the query', still, data)
+
+# %% ../../nbs/110_figures.widgets.ipynb #scaled-weights
+@named('scaled-weights')
+def scaled_weights(
+    products,  # d_k -> n K, dot products of n queries with K keys each
+) -> Content:
+    "Weights of random keys, without and with the division by the root of d_k."
+    products = {d_k: plain(values) for d_k, values in products.items()}
+    check_sizes(**{f'd_k[{i}]': d_k for i, d_k in enumerate(products)})
+    shapes = {(len(values), *map(len, values)) for values in products.values()}
+    if len(shapes) != 1 or len({*shapes.pop()[1:]}) != 1:
+        raise argument_error('products', products, 'as many queries and keys for each d_k')
+    sizes = sorted(products)
+    rounded = [[[round(x, 4) for x in row] for row in products[d_k]] for d_k in sizes]
+
+    # the first query of the largest size
+    d_k, found = sizes[-1], rounded[-1][0]
+    undivided = softmax(found)
+    divided = softmax([product / d_k**0.5 for product in found])
+    elements = svg_text(64, 14, 'without the division', 'muted', 'start', size=13)
+    elements += svg_text(232, 14, f'divided by √{d_k}', 'muted', 'start', size=13)
+    for i, weights in enumerate(zip(undivided, divided)):
+        y = 36 + 20 * i
+        elements += svg_text(8, y, f'key {i + 1}', anchor='start', size=13)
+        for weight, x, kind in zip(weights, (64, 232), ('attention', 'feed forward')):
+            elements += svg_rect(x, y - 6, max(110 * weight, 0.5), 12, kind, 2)
+            elements += svg_text(x + 118, y, f'{weight:.2f}', anchor='start', size=13)
+
+    title = f'Weights of random keys with d_k = {d_k}, without and with the division'
+    still = diagram(title, 390, 28 + 20 * len(found), elements)
+    data = dict(sizes=sizes, products=rounded)
+    return Content('Weights of random keys, by the length of a key', still, data)
+
 # %% ../../nbs/110_figures.widgets.ipynb #mask-rows
 @named('mask-rows')
 def mask_rows(
@@ -246,12 +304,15 @@ def mask_rows(
     pad: str = 'PAD',  # the word that is padding
     causal: bool = True,  # whether the causal mask is on at first
     padding: bool = True,  # whether the padding mask is on at first
+    row: int = 0,  # chosen at first
 ) -> Content:
     "Which keys each position may attend to, a row at a time."
     words, targets = plain(words), plain(targets)
     check_words('words', words)
     check_words('targets', targets, len(words))
     check_flags(causal=causal, padding=padding)
+    if row not in range(len(words)):
+        raise argument_error('row', row, f'a whole number from 0 to {len(words) - 1}')
 
     left, side = 132, 40
     elements = svg_text(4, 14, 'reads → predicts', 'muted', 'start', size=13)
@@ -271,7 +332,9 @@ def mask_rows(
 
     title = 'A mask, row by row'
     still = diagram(title, left + side * len(words) + 6, y + 14, elements)
-    data = dict(words=words, targets=targets, pad=pad, causal=causal, padding=padding)
+    data = dict(
+        words=words, targets=targets, pad=pad, causal=causal, padding=padding, row=row
+    )
     return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #clocks
@@ -293,8 +356,8 @@ def clocks(
     check_numbers('more than 1', lambda x: x > 1, base=base)
     if position not in range(last + 1):
         raise argument_error('position', position, f'a whole number from 0 to {last}')
-    if offset is not None and offset not in range(-20, 21):
-        raise argument_error('offset', offset, 'a whole number from -20 to 20, or None')
+    if offset is not None and offset not in range(21):
+        raise argument_error('offset', offset, 'a whole number from 0 to 20, or None')
 
     frequencies = [base ** (-i / n_clocks) for i in range(n_clocks)]
     names = [name_of_frequency(frequency) for frequency in frequencies]
@@ -318,9 +381,12 @@ def clocks(
             elements += hand(middle, (position + offset) * frequency, 'line')
         angle = position * frequency
         elements += hand(middle, angle, 'link')
-        for y, function, what in ((146, math.sin, 'sin'), (164, math.cos, 'cos')):
-            text = f'{what} {function(angle):.2f}'.replace('-', '−')
-            elements += svg_text(middle, y, text, size=13)
+        if offset is None:
+            said = [f'sin {math.sin(angle):.2f}', f'cos {math.cos(angle):.2f}']
+        else:
+            said = [f'cosine {math.cos(offset * frequency):.2f}']
+        for y, text in zip((146, 164), said):
+            elements += svg_text(middle, y, text.replace('-', '−'), size=13)
 
     title = 'A position as the hands of clocks'
     still = diagram(title, max(100 * n_clocks + 12, 280), 178, elements)
@@ -412,11 +478,14 @@ def sampling(
     log_probs=(-0.7, -1.2, -2.0, -3.0),  # of each word, as many; they needn't be normalised
     *,
     shown: int = 8,  # words with a bar of their own
+    fits=(),  # words that fit, which are marked and counted when words are drawn
 ) -> Content:
     "A distribution over the next token, with temperature, top-k, top-p and min-p."
-    words, log_probs = plain(words), plain(log_probs)
+    words, log_probs, fits = plain(words), plain(log_probs), plain(fits)
     check_words('words', words)
     check_sizes(shown=shown)
+    for word in fits:
+        check_choice('fits', word, words)
     if len(log_probs) != len(words) or not all(map(is_number, log_probs)):
         raise argument_error('log_probs', log_probs, 'a finite number for each word')
 
@@ -437,7 +506,8 @@ def sampling(
 
     title = 'Choosing the next token: temperature, top-k, top-p and min-p'
     still = diagram(title, 390, 10 + 22 * len(names), elements)
-    return Content(title, still, dict(words=words, log_probs=log_probs, shown=shown))
+    data = dict(words=words, log_probs=log_probs, shown=shown, fits=fits)
+    return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #search-tree
 def search_tree(
@@ -479,6 +549,8 @@ def search_tree(
 
         most = max(log_prob for _, log_prob, _ in alive)
         if best and best[1] >= most:
+            for node in level:  # the search is over, so nothing lives on
+                node['state'] = 'dropped' if node['state'] == 'kept' else node['state']
             break
 
     if best is None:  # nothing has ended
@@ -525,12 +597,18 @@ def beam_tree(
     found = searches[sizes.index(size)]
     levels = [[dict(word='BOS', p=1, parent=0, state='kept')], *found['levels']]
     widest = max(map(len, levels))
+    answer = {(0, 0)}  # depth and place of the nodes on the way to the answer
+    depth, place = found['answer']
+    while depth:
+        answer.add((depth, place))
+        depth, place = depth - 1, levels[depth][place]['parent']
+    kinds = dict(kept='attention', finished='feed forward', dropped='token')
     arrows = boxes = ''
     for depth, level in enumerate(levels):
         for i, node in enumerate(level):
             x = 50 + 96 * (i + (widest - len(level)) / 2)
             y = 24 + 62 * depth
-            kind = 'token' if node['state'] == 'dropped' else 'attention'
+            kind = 'softmax' if (depth, i) in answer else kinds[node['state']]
             boxes += svg_rect(x - 44, y - 19, 88, 38, kind)
             boxes += svg_text(x, y - 8, node['word'])
             boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', size=12)
@@ -539,11 +617,87 @@ def beam_tree(
                 above_x = 50 + 96 * (node['parent'] + (widest - len(above)) / 2)
                 arrows += svg_arrow((above_x, y - 43), (x, y - 19))
 
+    y = 62 * len(levels)
+    kinds = {'the answer': 'softmax', **kinds}
+    for x, (name, kind) in zip((8, 124, 202, 300), kinds.items()):
+        boxes += svg_rect(x, y, 18, 14, kind, 3)
+        boxes += svg_text(x + 24, y + 7, name, anchor='start', size=13)
+
     name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
     title = f'{name} as a tree, with the answer: {found["text"]}'
-    still = diagram(title, 96 * widest + 8, 62 * len(levels) - 6, arrows + boxes)
+    still = diagram(title, max(96 * widest + 8, 396), y + 22, arrows + boxes)
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
+
+# %% ../../nbs/110_figures.widgets.ipynb #store-steps
+def store_steps(
+    next_words,  # words so far -> {word: log-probability} of the next
+    n_best: int,  # words of each step
+    n_others: int,  # words in a sentence that aren't the most probable ones
+    max_len: int,  # words in a sentence
+) -> tuple:  # words; steps: a word, its probability in millionths, and the step after it
+    "Greedy decoding from the start, and from each place where another word was taken."
+    words, steps = [], []
+
+    def store(so_far, n_left):
+        place = len(steps)
+        step = []
+        steps.append(step)
+        probs = next_words([*so_far])
+        best = sorted(probs, key=lambda word: -probs[word])[:n_best]
+
+        for rank, word in enumerate(best):
+            n_left_after = n_left if rank == 0 else n_left - 1
+            goes_on = word != 'EOS' and n_left_after >= 0 and len(so_far) + 1 < max_len
+            following = store((*so_far, word), n_left_after) if goes_on else 0
+            if word not in words:
+                words.append(word)
+            millionths = round(1e6 * math.exp(probs[word]))
+            step += [words.index(word), millionths, following]
+        return place
+
+    store((), n_others)
+    return words, steps
+
+# %% ../../nbs/110_figures.widgets.ipynb #greedy-decoding
+@named('greedy-decoding')
+def greedy_decoding(
+    next_words=two_beginnings,  # words so far -> {word: log-probability} of the next
+    *,
+    source: str = '',  # the sentence to translate; empty if there is none
+    n_best: int = 5,  # words shown at each step
+    n_others: int = 2,  # of them, words in a sentence that the reader can choose
+    max_len: int = 12,  # words in a sentence, with EOS
+) -> Content:
+    "Greedy decoding step by step, with another word wherever the reader likes."
+    check_sizes(n_best=n_best, n_others=n_others, max_len=max_len)
+    words, steps = store_steps(next_words, n_best, n_others, max_len)
+
+    # a row for each step of greedy decoding, with its three best words
+    elements = ''
+    columns = 98, 200, 302
+    for x, head in zip((8, *columns), ('has read', 'takes', 'second', 'third')):
+        elements += svg_text(x, 14, head, 'muted', 'start', size=13)
+    place, read, taken, row = 0, 'BOS', [], 0
+    while True:
+        y = 38 + 28 * row
+        elements += svg_text(8, y, f'… {read}' if row else read, anchor='start', size=13)
+        for rank, x in zip(range(len(steps[place]) // 3), columns):
+            number, millionths, _ = steps[place][3 * rank : 3 * rank + 3]
+            p = millionths / 1e6
+            elements += svg_rect(x, y + 9, max(90 * p, 0.5), 5, 'feed forward', 1)
+            text = f'{words[number]} {p:.2f}'
+            elements += svg_text(x, y, text, anchor='start', size=13, bold=rank == 0)
+        number, _, place = steps[place][:3]
+        read, row = words[number], row + 1
+        if place == 0:
+            break
+        taken.append(read)
+
+    title = f'Greedy decoding, with the answer: {" ".join(taken)}'
+    still = diagram(title, 400, 34 + 28 * row, elements)
+    data = dict(source=source, words=words, steps=steps, others=n_others)
+    return Content('Greedy decoding, word by word', still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #hidden-units
 @named('hidden-units')
@@ -554,6 +708,7 @@ def hidden_units(
     *,
     formulas=('s − v', 'v − s'),  # of the units, in words
     axes=('subject s', 'verb v'),  # names of the two numbers
+    ticks=(('they: −1', 'she: +1'), ('have: −1', 'has: +1')),  # at -1 and 1 of each axis
     point=(1, -1),  # at first
 ) -> Content:
     "Hidden units on the plane of two numbers, and their sum."
@@ -569,6 +724,8 @@ def hidden_units(
     check_points(phrases=phrases.values(), units=units, point=[point])
     check_words('formulas', plain(formulas), len(units))
     check_words('axes', plain(axes), 2)
+    for names in ticks:
+        check_words('ticks', plain(names), 2)
     if len(weights) != len(units) or not all(map(is_number, weights)):
         raise argument_error('weights', weights, 'a number for each unit')
 
@@ -580,34 +737,57 @@ def hidden_units(
             s, v = (limit * (2 * (k + 0.5) / cells - 1) for k in (i, cells - 1 - j))
             found = [max(0, a * s + b * v) * w for (a, b), w in zip(units, weights)]
             if sum(found) > 0.01:
-                kind = 'feed forward' if found[0] == max(found) else 'attention'
+                kind = 'attention' if found[0] == max(found) else 'linear'
                 x, y = side / cells * i, side / cells * j
                 elements += (
                     f'<rect {svg_colours(kind)} x="{x:g}" y="{y:g}" width="{side / cells:g}"'
                     f' height="{side / cells:g}" style="stroke:none" opacity="{min(sum(found) / 3, 1):.1f}"/>\n'
                 )
+
+    def at(s, v):
+        return side / 2 * (1 + s / limit), side / 2 * (1 - v / limit)
+
+    # the line where a unit becomes 0, its name on its side, and the axes
+    for i, (a, b) in enumerate(units):
+        far = limit / max(abs(a), abs(b))
+        (x, y), (end_x, end_y) = at(-far * b, far * a), at(far * b, -far * a)
+        elements += (
+            f'<path {svg_colours("line")} d="M{x:g} {y:g}L{end_x:g} {end_y:g}"'
+            ' stroke-dasharray="6 4"/>\n'
+        )
+        beside = math.copysign(0.35, a)
+        x, y = at(0.65 * a + beside, 0.65 * b + beside)
+        elements += svg_text(x, y, f'unit {i + 1}', size=13)
+    for i, place in enumerate((-1, 1)):
+        x, y = at(place, -limit)
+        elements += svg_text(x, y + 12, ticks[0][i], size=13)
+        x, y = at(-limit, place)
+        turned = f'<text transform="rotate(-90 {x - 12:g} {y:g})" '
+        elements += svg_text(x - 12, y, ticks[1][i], size=13).replace('<text ', turned)
+
     for words, (s, v) in phrases.items():
-        x = side / 2 * (1 + s / limit)
-        y = side / 2 * (1 - v / limit)
+        x, y = at(s, v)
         elements += f'<circle {svg_colours("ink")} cx="{x:g}" cy="{y:g}" r="4"/>\n'
         elements += svg_text(x, y + 16, words, bold=True)
 
     found = [max(0, a * point[0] + b * point[1]) for a, b in units]
     for i, (formula, value) in enumerate(zip(formulas, found)):
         text = f'unit {i + 1}: max(0, {formula}) = {value:g}'
-        elements += svg_text(8, side + 18 + 22 * i, text, anchor='start', size=13)
+        elements += svg_text(8, side + 40 + 22 * i, text, anchor='start', size=13)
 
     title = 'Two hidden units on a plane'
-    height = side + 14 + 22 * len(units)
+    height = side + 36 + 22 * len(units)
     data = dict(
         phrases=phrases,
         units=units,
         weights=weights,
         formulas=plain(formulas),
         axes=plain(axes),
+        ticks=plain(ticks),
         point=point,
     )
-    return Content(title, diagram(title, side, height, elements), data)
+    still = diagram(title, side + 24, height, elements, corner=(-24, 0))
+    return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #record-stages
 def as_bytes(

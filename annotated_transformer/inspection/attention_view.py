@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from ..figures.svg import save_page
 from .attention_maps import AttentionMaps
 
 # %% auto #0
@@ -68,15 +68,7 @@ class AttentionView:
         title: str = 'Attention',  # of the page
     ) -> Path:
         "Write a page of its own that needs no other file."
-        page = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="color-scheme" content="light dark">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>{html.escape(title)}</title></head><body>'
-            f'{self.fragment}</body></html>\n'
-        )
-        Path(path).write_text(page, encoding='utf-8')
-        return Path(path)
+        return save_page(path, title, self.fragment)
 
 
 def attention_view(

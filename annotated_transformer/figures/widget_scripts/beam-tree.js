@@ -9,12 +9,22 @@ start('beam-tree', (stage, { searches, size }) => {
   const stepping = make(stage, 'div', { class: 'controls' });
   const steps = stepper(stepping, 'Step', 1, () => update(), i => `${i} of ${search.levels.length}`);
   const scroll = make(stage, 'div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Tree' });
+  const more = make(stage, 'p', { class: 'muted' }, 'The tree is wider than the page: scroll it sideways.');
+  const legend = make(stage, 'p', { class: 'legend muted' });
+  for (const state of ['answer', 'kept', 'finished', 'dropped']) {
+    const entry = make(legend, 'span'), svg = make(entry, 'svg', { width: 18, height: 14, 'aria-hidden': true });
+    make(make(svg, 'g', { class: `node ${state}` }), 'rect', { x: 1, y: 1, width: 16, height: 12, rx: 3 });
+    entry.append(state === 'answer' ? 'the answer' : state);
+  }
   const said = make(stage, 'p', { 'aria-live': 'polite' });
 
+  // the step stays, to compare, and so does the end
   const choose = i => {
+    const isAtEnd = steps.value >= search.levels.length, now = steps.value;
     search = searches[i];
     sizeButtons.forEach((b, j) => b.setAttribute('aria-pressed', i === j));
-    steps.reset(search.levels.length);
+    const last = search.levels.length;
+    steps.reset(last, isAtEnd ? last : Math.min(now, last));
   };
 
   const percent = p => fixed(p, 3);
@@ -52,9 +62,10 @@ start('beam-tree', (stage, { searches, size }) => {
         make(group, 'text', { x, y: y + 32, 'text-anchor': 'middle', class: 'p' }, depth ? percent(node.p) : '1');
       });
 
+    more.hidden = scroll.scrollWidth <= scroll.clientWidth;
     if (now === 0) {
-      said.textContent = search.size === 1 ? 'Greedy decoding keeps one beginning.'
-        : `The ${search.size} most probable beginnings are kept.`;
+      said.textContent = search.size === 1 ? 'Greedy decoding keeps one beginning at each step.'
+        : `At each step the ${search.size} most probable beginnings are kept.`;
       return;
     }
     const named = state => levels[now].filter(node => node.state === state)
@@ -64,5 +75,8 @@ start('beam-tree', (stage, { searches, size }) => {
     said.textContent = `${text[0].toUpperCase()}${text.slice(1)}.`
       + (done ? ` The answer is ${search.text}, with ${percent(search.p)}.` : '');
   };
-  choose(sizes.indexOf(size));
+  const first = sizes.indexOf(size);
+  search = searches[first];
+  steps.reset(search.levels.length, search.levels.length);
+  choose(first);
 });

@@ -53,7 +53,7 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
   input.value = text;
   const controls = make(stage, 'div', { class: 'controls' });
   let stages = [];
-  const steps = stepper(controls, 'Merges applied', 1, () => update(), i => `${i} of ${stages.length - 1}`);
+  const steps = stepper(controls, 'Merges applied', 1, () => update(), i => `${i} of the ${stages.length - 1} that fit`);
   const row = make(stage, 'div', { class: 'tokens' });
   const said = make(stage, 'p', { 'aria-live': 'polite' });
 
@@ -68,7 +68,7 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
       pieces = joined.map(tokens => tokens.map(token => token.text));
       stages.push({ pair, rank, pieces: joined });
     });
-    steps.reset(stages.length - 1);
+    steps.reset(stages.length - 1, stages.length - 1);
   };
 
   const update = () => {
@@ -85,11 +85,13 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
         n++;
       }
     }
-    const last = steps.value === stages.length - 1;
-    said.textContent = (pair ? `Merge ${rank + 1} of ${pairs.length}: ${shown(pair[0])} + ${shown(pair[1])}. `
-      : bytes ? 'Bytes, before any merge. ' : 'Characters, before any merge. ')
-      + `${n} token${n === 1 ? '' : 's'}${last && n ? ', and no other merge applies' : ''}.`
-      + (unknown.size ? ` Unknown: ${[...unknown].join(', ')}.` : '');
+    const count = `${n} token${n === 1 ? '' : 's'}`;
+    const from = bytes ? 'Bytes' : 'Characters';
+    said.textContent = !n ? 'Type a text.'
+      : (stages.length === 1 ? `None of the ${pairs.length} merges fits. ${count}.`
+        : pair ? `${count}, after ${shown(pair[0])} + ${shown(pair[1])}, number ${rank + 1} of the ${pairs.length} merges.`
+        : `${from}, before any merge: ${count}.`)
+      + (unknown.size ? ` Unknown: ${[...unknown].join(' ')}` : '');
   };
   input.addEventListener('input', cut);
   cut();

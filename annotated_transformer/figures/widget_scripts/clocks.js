@@ -2,10 +2,10 @@
 
 start('clocks', (stage, { words, position, offset, frequencies, names, last }) => {
   const controls = make(stage, 'div', { class: 'controls' });
-  const pos = range(controls, 'Position', { min: 0, max: last, value: position }, () => update(),
-    p => words[p] ? `${p}, ${words[p]}` : p);
-  const ahead = offset === null ? null : range(controls, 'Second position',
-    { min: -20, max: 20, value: offset }, () => update(), k => `${fixed(Math.abs(k), 0)} ${k < 0 ? 'before' : 'after'}`);
+  const pos = stepper(controls, 'Position', last, () => update(), p => words[p] ? `${p}, ${words[p]}` : p);
+  const ahead = offset === null ? null : range(make(stage, 'div', { class: 'controls' }), 'Distance of the second position',
+    { min: 0, max: 20, value: offset }, () => update());
+  const product = ahead && make(stage, 'p', { class: 'number' });
 
   const faces = make(stage, 'div', { class: 'clocks number' });
   const clocks = names.map(name => {
@@ -14,9 +14,10 @@ start('clocks', (stage, { words, position, offset, frequencies, names, last }) =
     const svg = make(face, 'svg', { viewBox: '-60 -60 120 120', 'aria-hidden': true });
     make(svg, 'circle', { r: 50, class: 'face' });
     for (let i = 0; i < 4; i++) make(svg, 'path', { class: 'face', d: 'M0 -50V-44', transform: `rotate(${90 * i})` });
+    if (!ahead) make(svg, 'path', { class: 'start', d: 'M0 0V-44' });
     const second = ahead && arrow(svg, { stroke: 'var(--warm)' });
     const first = arrow(svg, { stroke: 'var(--hot)' });
-    return { first, second, sin: make(face, 'div'), cos: make(face, 'div') };
+    return { first, second, said: ahead ? [make(face, 'div')] : [make(face, 'div'), make(face, 'div')] };
   });
   const said = make(stage, 'p', { 'aria-live': 'polite' });
 
@@ -27,18 +28,19 @@ start('clocks', (stage, { words, position, offset, frequencies, names, last }) =
       const at = (a, length) => [length * Math.sin(a), -length * Math.cos(a)];
       if (ahead) clock.second(0, 0, ...at(second * frequencies[i], 44), 3);
       clock.first(0, 0, ...at(angle, 44), 4);
-      clock.sin.textContent = `sin ${fixed(Math.sin(angle))}`;
-      clock.cos.textContent = `cos ${fixed(Math.cos(angle))}`;
+      const texts = ahead ? [`cosine ${fixed(Math.cos(ahead.value * frequencies[i]))}`]
+        : [`sin ${fixed(Math.sin(angle))}`, `cos ${fixed(Math.cos(angle))}`];
+      clock.said.forEach((line, j) => { line.textContent = texts[j]; });
     });
     if (ahead) {
-      const product = sum(frequencies.map(w => Math.cos(ahead.value * w)));
-      said.textContent = `Blue: position ${p}. Orange: position ${fixed(second, 0)}. ` +
-        `Their dot product is ${fixed(product)}, the sum of the cosines of the angles between the hands.`;
+      const cosines = frequencies.map(w => Math.cos(ahead.value * w));
+      product.textContent = `Dot product: ${cosines.map(x => fixed(x)).join(' + ').replaceAll('+ −', '− ')} = `;
+      make(product, 'b', {}, fixed(sum(cosines)));
+      said.textContent = `Blue is position ${p}, orange is position ${second}. Below each clock is the cosine of the angle between its hands.`;
     } else {
-      const rounds = frequencies.map(w => p * w / (2 * Math.PI));
-      said.textContent = `The fastest hand has gone round ${fixed(rounds[0], 1)} times, ` +
-        `the slowest ${rounds.at(-1) < .001 ? 'hardly at all' : fixed(rounds.at(-1), 3) + ' times'}.`;
+      const rounds = p * frequencies[0] / (2 * Math.PI);
+      said.textContent = `The fastest hand has gone round ${fixed(rounds, 1)} times. Grey: position 0.`;
     }
   };
-  update();
+  pos.reset(last, position);
 });

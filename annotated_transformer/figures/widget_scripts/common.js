@@ -67,8 +67,9 @@ const stepper = (into, words, last, changed, say) => {
   const back = button(into, 'Back', () => move(-1));
   const next = button(into, 'Next', () => move(1));
   const update = () => {
-    back.disabled = steps.value <= 0;
-    next.disabled = steps.value >= steps.input.max;
+    // a button that is disabled would lose the focus; these two only say that they are
+    back.setAttribute('aria-disabled', steps.value <= 0);
+    next.setAttribute('aria-disabled', steps.value >= steps.input.max);
     changed();
   };
   const steps = range(into, words, { min: 0, max: last, value: 0 }, update, say);

@@ -1,7 +1,7 @@
 // Two hidden units on the plane of two facts: where each is active, and what they give together.
 
-start('hidden-units', (stage, { phrases, units, weights, formulas, axes, point }) => {
-  const LIMIT = 1.7, CELLS = 34, SIZE = 306, UNIT = SIZE / (2 * LIMIT), COLOURS = ['var(--hot)', 'var(--warm)'];
+start('hidden-units', (stage, { phrases, units, weights, formulas, axes, ticks, point }) => {
+  const LIMIT = 1.7, CELLS = 34, SIZE = 306, UNIT = SIZE / (2 * LIMIT), COLOURS = ['var(--warm)', 'var(--violet)'];
   const at = ([x, y]) => [SIZE / 2 + UNIT * x, SIZE / 2 - UNIT * y];
   const sides = make(stage, 'div', { class: 'sides' });
   const plane = make(sides, 'div', { class: 'plane' });
@@ -13,6 +13,20 @@ start('hidden-units', (stage, { phrases, units, weights, formulas, axes, point }
     const cell = make(svg, 'rect', { x: i * side, y: j * side, width: side, height: side, 'shape-rendering': 'crispEdges' });
     cells.push({ cell, place: [(i + .5) * side, (j + .5) * side] });
   }
+
+  // the line where a unit becomes 0, its name on its side, and the axes below and on the left
+  for (const [i, [a, b]] of units.entries()) {
+    const far = LIMIT / Math.max(Math.abs(a), Math.abs(b));
+    make(svg, 'path', { d: `M${at([-far * b, far * a])}L${at([far * b, -far * a])}`, class: 'edge' });
+    const [x, y] = at([.65 * a + .35 * Math.sign(a), .65 * b + .35 * Math.sign(a)]);
+    make(svg, 'text', { x, y, 'text-anchor': 'middle' }, `unit ${i + 1}`);
+  }
+  for (const [axis, names] of ticks.entries())
+    for (const [i, name] of names.entries()) {
+      const [x, y] = at(axis ? [-LIMIT, 2 * i - 1] : [2 * i - 1, -LIMIT]);
+      const turned = axis ? { transform: `rotate(-90 ${x - 6} ${y})` } : {};
+      make(svg, 'text', { x: axis ? x - 6 : x, y: axis ? y : y + 16, 'text-anchor': 'middle', ...turned }, name);
+    }
   for (const [words, place] of Object.entries(phrases)) {
     const [x, y] = at(place);
     make(svg, 'circle', { cx: x, cy: y, r: 4, fill: 'currentColor' });
@@ -60,8 +74,9 @@ start('hidden-units', (stage, { phrases, units, weights, formulas, axes, point }
       row.value.textContent = isOn[i].value ? fixed(found[i], 1) : 'off';
     });
     total.value.textContent = fixed(output, 1);
-    said.textContent = Math.abs(output) < .05 ? 'The sum is 0: subject and verb seem to agree.'
-      : `The sum is ${fixed(output, 1)}${output > 0 ? ': they disagree.' : ', below 0.'}`;
+    const near = Object.keys(phrases).find(words =>
+      Math.hypot(point[0] - phrases[words][0], point[1] - phrases[words][1]) < .35);
+    said.textContent = `${near ? `At ${near}` : 'Here'}, the sum is ${fixed(output, 1)}.`;
   };
   dragged(plane, handle, 100 * UNIT / SIZE, [LIMIT, LIMIT], () => point, to => {
     point = to;

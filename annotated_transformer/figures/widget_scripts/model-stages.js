@@ -6,7 +6,7 @@ const ABOUT = {
   ids: 'Each word is a number, its place in the vocabulary.',
   embedding: 'Each id takes its row of the embedding matrix, and the vector of its position is added.',
   'self-attention': 'Each word has added values of the words that it attends to. Then come sum and norm. The weights, mean of all heads:',
-  'masked self-attention': 'Each word has added values of itself and of the words before it. Then come sum and norm. The weights, mean of all heads:',
+  'masked self-attention': 'Each word has added values of itself and of the words before it (×: masked). Then come sum and norm. The weights, mean of all heads:',
   'cross-attention': 'Each German word has added values of the memory, the last state of the encoder. Then come sum and norm. The weights, mean of all heads:',
   'feed-forward': 'Each row has gone through the network alone. Then come sum and norm.',
   output: 'A linear layer gives each word of the vocabulary a logit, and softmax makes them probabilities. The best three for each position:',
@@ -29,7 +29,7 @@ start('model-stages', (stage, { words, stages }) => {
   const shown = make(panel, 'div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'What the stage returns' });
 
   // Rows of numbers as colours: blue is positive, orange negative.
-  const colours = (rows, names, heads, cell) => {
+  const colours = (rows, names, heads, cell, isMasked = () => false) => {
     const [left, height] = [62, 20], width = left + cell * rows[0].length + 2;
     const top = heads ? 18 : 2;
     const svg = make(shown, 'svg', { viewBox: `0 0 ${width} ${top + height * rows.length}`, width, height: top + height * rows.length, 'aria-hidden': true });
@@ -39,6 +39,8 @@ start('model-stages', (stage, { words, stages }) => {
       make(svg, 'text', { x: left - 6, y: top + height * i + 14, 'text-anchor': 'end' }, names[i]);
       row.forEach((x, j) => make(svg, 'rect', { x: left + cell * j, y: top + height * i + 1, width: cell, height: height - 2,
         fill: x < 0 ? 'var(--warm)' : 'var(--hot)', 'fill-opacity': Math.min(1, Math.abs(x)).toFixed(2) }));
+      row.forEach((_, j) => isMasked(i, j) &&
+        make(svg, 'text', { x: left + cell * (j + .5), y: top + height * i + 15, 'text-anchor': 'middle', class: 'masked' }, '×'));
     });
   };
   const cut = (numbers, n) => Array.from({ length: numbers.length / n }, (_, i) => numbers.slice(n * i, n * (i + 1)));
@@ -50,20 +52,23 @@ start('model-stages', (stage, { words, stages }) => {
     said.replaceChildren();
     const layer = one.layer ? `, layer ${one.layer}: ` : ': ';
     make(said, 'b', {}, `${one.side[0].toUpperCase()}${one.side.slice(1)}${layer}${one.kind}, ${shape}. `);
-    said.append(ABOUT[one.kind]);
+    const isMemory = one.side === 'encoder' && stages[steps.value + 1].side === 'decoder';
+    said.append(ABOUT[one.kind] + (isMemory ? ' This is the memory, which every cross-attention reads.' : ''));
     shown.replaceChildren();
     if (one.kind === 'ids' || one.kind === 'output') {
       const table = make(shown, 'div', { class: 'lines number' });
       names.forEach((name, i) => {
         make(table, 'span', {}, name);
         make(table, 'span', {}, one.ids ? one.ids[i]
-          : one.best[i].map(([word, p]) => `${word} ${Math.round(100 * p)} %`).join(', '));
+          : one.best[i].filter(([, p], rank) => !rank || p >= .005)
+            .map(([word, p]) => `${word} ${Math.round(100 * p)} %`).join(', '));
       });
       return;
     }
     if (one.weights) {
       const keys = words[one.kind === 'cross-attention' ? 'encoder' : one.side];
-      colours(cut([...bytes(one.weights)].map(x => x / 255), keys.length), names, keys, 44);
+      colours(cut([...bytes(one.weights)].map(x => x / 255), keys.length), names, keys, 44,
+        (i, j) => one.kind === 'masked self-attention' && j > i);
     }
     make(shown, 'p', {}, `What comes out, ${shape} (blue is positive, orange negative):`);
     const values = [...bytes(one.values)].map(x => (x - 128) / 127);

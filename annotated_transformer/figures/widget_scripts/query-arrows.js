@@ -33,7 +33,7 @@ start('query-arrows', (stage, { query, keys, names, limits }) => {
     return { product, score, bar, weight: make(place, 'span') };
   });
   const controls = make(results, 'div', { class: 'controls' });
-  const sliders = ['query, to the right', 'query, upwards'].map((words, axis) =>
+  const sliders = ['First number of the query', 'Second number of the query'].map((words, axis) =>
     range(controls, words, { min: -limits[axis], max: limits[axis], step: .1, value: query[axis] },
       () => { query[axis] = sliders[axis].value; update(); }, x => fixed(x, 1)));
   const said = make(results, 'p', { 'aria-live': 'polite' });
@@ -46,8 +46,9 @@ start('query-arrows', (stage, { query, keys, names, limits }) => {
     toQuery(...origin, x, y, 4);
     // its name lies beyond its tip
     const length = Math.hypot(...query) || 1;
-    called.setAttribute('x', x + 48 * query[0] / length);
-    called.setAttribute('y', y - 36 * query[1] / length + 4);
+    const within = (place, edge, end) => Math.max(edge, Math.min(end - edge, place));
+    called.setAttribute('x', within(x + 48 * query[0] / length, 24, width));
+    called.setAttribute('y', within(y - 36 * (query[1] || !query[0]) / length + 4, 14, height));
     handle.style.left = `${100 * x / width}%`;
     handle.style.top = `${100 * y / height}%`;
     rows.forEach((row, i) => {

@@ -1,6 +1,6 @@
 // Temperature, top-k, top-p and min-p on one distribution, in the order of the library's sampler.
 
-start('sampling', (stage, { words, log_probs, shown }) => {
+start('sampling', (stage, { words, log_probs, shown, fits }) => {
   const n = words.length, off = 'off';
   const controls = make(stage, 'div', { class: 'controls four' });
   const slider = (name, limits, say) => range(controls, name, limits, () => update(), say);
@@ -26,9 +26,26 @@ start('sampling', (stage, { words, log_probs, shown }) => {
       while (!probs[word]) word--; // rounding at the end
       counts.set(words[word], (counts.get(words[word]) || 0) + 1);
     }
-    drawn.textContent = [...counts].sort((a, b) => b[1] - a[1]).map(pair => pair.join(' ')).join(', ');
+    // the draw before this one stays, to compare
+    while (drawn.children.length > 1) drawn.lastChild.remove();
+    const line = make(drawn, 'p', { class: 'draw' });
+    drawn.prepend(line);
+    const isFit = word => fits.includes(word);
+    const nFit = sum([...counts].filter(([word]) => isFit(word)).map(pair => pair[1]));
+    make(line, 'b', {}, settings() + (fits.length ? `: ${nFit} of 20 fit.` : ':'));
+    [...counts].sort((a, b) => b[1] - a[1]).forEach(([word, n], i) => {
+      line.append(i ? ', ' : ' ');
+      make(line, isFit(word) ? 'mark' : 'span', {}, `${word} ${n}`);
+    });
   });
-  const drawn = make(draws, 'span', { class: 'drawn', 'aria-live': 'polite' });
+  button(draws, 'Reset', () => {
+    [temperature.value, topK.value, topP.value, minP.value] = [1, shown + 1, 1, 0];
+    update();
+  });
+  const drawn = make(stage, 'div', { class: 'drawn', 'aria-live': 'polite' });
+  const settings = () => [`Temperature ${fixed(temperature.value, 1)}`,
+    ...[['top-k', topK], ['top-p', topP], ['min-p', minP]].filter(([, slider]) => slider.input.getAttribute('aria-valuetext') !== off)
+      .map(([name, slider]) => `${name} ${slider.input.getAttribute('aria-valuetext')}`)].join(', ');
 
   // Words are in order, the best first; so is what a filter keeps.
   const keep = (scores, may) => scores.map((score, i) => may(i) ? score : -Infinity);
@@ -61,9 +78,8 @@ start('sampling', (stage, { words, log_probs, shown }) => {
       row.word.className = row.said.className = left ? '' : 'muted';
     });
     const left = isLeft.filter(is => is).length;
-    drawn.textContent = '';
     said.textContent = left === n ? `All ${n} tokens can be drawn.`
-      : `${left} of ${n} tokens can be drawn. The others had ${fixed(sum(before.filter((_, i) => !isLeft[i])))} together.`;
+      : `${left} of ${n} tokens can be drawn. The ${n - left} that are cut had ${fixed(sum(before.filter((_, i) => !isLeft[i])))} together.`;
   };
   update();
 });
