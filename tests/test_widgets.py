@@ -13,7 +13,7 @@ from annotated_transformer import Transformer, TransformerConfig
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
 from annotated_transformer.inspection.recording import record_attention
-from annotated_transformer.masks import causal_mask, padding_mask
+from annotated_transformer.masks import causal_mask
 from annotated_transformer.positions import sinusoids
 from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
 from annotated_transformer.tokenizers.bpe import BPETokenizer
@@ -21,7 +21,7 @@ from annotated_transformer.tokenizers.bpe import BPETokenizer
 pytestmark = pytest.mark.slow
 
 QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
-WORDS = "BOS sie hat gerufen PAD PAD".split()
+WORDS = "BOS ich habe die Katze gesehen".split()
 TEXTS = [german for _, german in sentence_pairs()[0]] + ["zweihundert 看见了 its"] * 40
 TOKENIZER = BPETokenizer.learn(TEXTS, 420)
 BYTES_ALONE = BPETokenizer.learn(TEXTS, 260)
@@ -49,7 +49,7 @@ LOG_PROBS = (
     .log_softmax(-1)
     .tolist()
 )
-TARGETS = "sie hat gerufen EOS PAD PAD".split()
+TARGETS = "ich habe die Katze gesehen EOS".split()
 DATA = {
     "query-arrows": dict(query=QUERY, keys=KEYS),
     "mask-rows": dict(words=WORDS, targets=TARGETS),
@@ -346,51 +346,72 @@ def test_query_can_be_dragged_with_a_finger(browser, pages):
 
 
 def shown_mask(browser) -> list[list[bool]]:
-    "Which keys each drawn row may attend to."
-    looks = [cell.get_attribute("class").split()[1] for cell in find(browser, ".cell")]
-    may_attend = [look != "no" for look in looks if look != "later"]
+    "Which keys each row may attend to."
+    cells = browser.execute_script(
+        "return [...document.querySelectorAll('.mask .cell')].map(cell => cell.className)"
+    )
+    may_attend = [look.split()[1] != "no" for look in cells]
     n = len(WORDS)
     return [may_attend[i : i + n] for i in range(0, len(may_attend), n)]
 
 
-def test_masks_are_the_librarys(browser, pages):
-    ids = torch.tensor([[0 if word == "PAD" else 5 for word in WORDS]])
-    all_true = torch.ones(len(WORDS), len(WORDS), dtype=torch.bool)
-    masks = {
-        (True, True): padding_mask(ids)[0, 0] & causal_mask(len(WORDS)),
-        (False, True): padding_mask(ids)[0, 0] & all_true,
-        (False, False): all_true,
-        (True, False): causal_mask(len(WORDS)),
-    }
+def selected_row(browser) -> str:
+    (row,) = texts(browser, ".mask .now > :first-child")
+    return row
+
+
+def test_mask_is_the_librarys(browser, pages):
+    n = len(WORDS)
     visit(browser, pages["mask-rows"])
-    slide(browser, "Row", len(WORDS) - 1)
-    assert shown_mask(browser) == masks[True, True].tolist()
-    for switch, state in (
-        ("causal mask", (False, True)),
-        ("padding mask", (False, False)),
-        ("causal mask", (True, False)),
-    ):
-        click(browser, switch)
-        assert shown_mask(browser) == masks[state].tolist()
+    assert shown_mask(browser) == causal_mask(n).tolist()
+    assert not find(browser, ".mask .bad")
+    click(browser, "causal mask")
+    assert shown_mask(browser) == n * [n * [True]]
+    assert len(find(browser, ".mask .bad")) == int((~causal_mask(n)).sum())
 
 
-def test_masks_are_drawn_row_by_row(browser, pages):
+def test_rows_of_a_mask_are_selected_by_click_and_by_keyboard(browser, pages):
     from selenium.webdriver import Keys
 
     visit(browser, pages["mask-rows"])
-    assert len(shown_mask(browser)) == 1
-    click(browser, "Next")
-    press(browser, Keys.ENTER)
-    assert len(shown_mask(browser)) == 3
-    assert texts(browser, "[aria-live]") == ["hat may attend to: BOS, sie, hat."]
+    assert selected_row(browser) == "ich → habe"
+    (said,) = texts(browser, "[aria-live]")
+    assert said == "ich may attend to: BOS, ich. It has to predict habe."
     click(browser, "causal mask")
     (said,) = texts(browser, "[aria-live]")
-    assert "gerufen, the word it has to predict" in said
-    click(browser, "Back")
-    assert len(shown_mask(browser)) == 2
-    find(browser, "input[type=range]")[0].send_keys(Keys.END)
-    assert len(shown_mask(browser)) == len(WORDS)
+    assert said.endswith("habe. That’s the next word, so it can copy it.")
+
+    find(browser, ".mask .pick")[3].click()
+    assert selected_row(browser) == "die → Katze"
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert selected_row(browser) == "gesehen → EOS"
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("so there is nothing to copy.")
     assert not find(browser, "button")[1].is_enabled(), "there is no next row"
+    find(browser, "input[type=range]")[0].send_keys(Keys.HOME)
+    assert selected_row(browser) == "BOS → ich"
+    assert shown_mask(browser) == 6 * [6 * [True]]
+
+
+def test_rows_of_a_mask_are_selected_with_a_finger(browser, pages):
+    with phone(browser):
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", dict(enabled=True))
+        try:
+            visit(browser, pages["mask-rows"])
+            x, y = browser.execute_script(
+                """const box = document.querySelectorAll('.mask .pick')[4].getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2]"""
+            )
+            for kind, points in (("touchStart", [dict(x=x, y=y)]), ("touchEnd", [])):
+                browser.execute_cdp_cmd(
+                    "Input.dispatchTouchEvent", dict(type=kind, touchPoints=points)
+                )
+            assert selected_row(browser) == "Katze → gesehen"
+        finally:
+            browser.execute_cdp_cmd(
+                "Emulation.setTouchEmulationEnabled", dict(enabled=False)
+            )
 
 
 # ---- clocks ----

@@ -243,35 +243,44 @@ def mask_rows(
     words=('BOS', 'ich', 'habe'),  # that the decoder reads
     targets=('ich', 'habe', 'EOS'),  # that it predicts, as many
     *,
-    pad: str = 'PAD',  # the word that is padding
-    causal: bool = True,  # whether the causal mask is on at first
-    padding: bool = True,  # whether the padding mask is on at first
+    row: int = 1,  # selected at first, from 0
+    causal: bool = True,  # whether the mask is on at first
 ) -> Content:
-    "Which keys each position may attend to, a row at a time."
+    "Which words each position of a decoder may attend to."
     words, targets = plain(words), plain(targets)
     check_words('words', words)
     check_words('targets', targets, len(words))
-    check_flags(causal=causal, padding=padding)
+    check_flags(causal=causal)
+    if row not in range(len(words)):
+        raise argument_error('row', row, f'a whole number from 0 to {len(words) - 1}')
 
-    left, side = 132, 40
-    elements = svg_text(4, 14, 'reads → predicts', 'muted', 'start', size=13)
+    names = [f'{word} → {target}' for word, target in zip(words, targets)]
+    side = 58
+    left = 16 + 7.5 * max(map(len, ['reads → predicts', *names]))
+    elements = svg_text(8, 14, 'reads → predicts', 'muted', 'start', size=13)
     for j, word in enumerate(words):
         elements += svg_text(left + side * (j + 0.5), 14, word, size=12)
-    for i, (word, target) in enumerate(zip(words, targets)):
-        y = 28 + 26 * i
-        name = pad if word == pad else f'{word} → {target}'
-        elements += svg_text(4, y + 12, name, anchor='start', size=13)
-        for j, key in enumerate(words):
-            may_attend = (not causal or j <= i) and (not padding or key != pad)
+
+    for i, name in enumerate(names):
+        y = 28 + 28 * i
+        if i == row:
+            width = left + side * len(words)
+            elements += svg_rect(3, y - 2, width, 27, 'line', 4)
+        bold = i == row
+        elements += svg_text(8, y + 12, name, anchor='start', size=13, bold=bold)
+        for j in range(len(words)):
+            may_attend = not causal or j <= i
             kind = 'feed forward' if may_attend else 'token'
             elements += svg_rect(left + side * j + 2, y, side - 4, 23, kind, 3)
-    y = 28 + 26 * len(words) + 14
-    elements += svg_rect(4, y - 7, 20, 14, 'feed forward', 3)
-    elements += svg_text(30, y, 'may attend', anchor='start', size=13)
 
-    title = 'A mask, row by row'
-    still = diagram(title, left + side * len(words) + 6, y + 14, elements)
-    data = dict(words=words, targets=targets, pad=pad, causal=causal, padding=padding)
+    y = 28 + 28 * len(words) + 14
+    for x, kind, meaning in ((8, 'feed forward', 'may attend'), (130, 'token', 'hidden')):
+        elements += svg_rect(x, y - 7, 20, 14, kind, 3)
+        elements += svg_text(x + 26, y, meaning, anchor='start', size=13)
+
+    title = 'The causal mask, row by row'
+    still = diagram(title, left + side * len(words) + 8, y + 14, elements)
+    data = dict(words=words, targets=targets, row=row, causal=causal)
     return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #clocks
