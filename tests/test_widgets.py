@@ -55,7 +55,7 @@ DATA = {
     "mask-rows": dict(words=WORDS, targets=TARGETS),
     "clocks": dict(words="I have seen the cat".split(), offset=3),
     "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
-    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS),
+    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS, fitting=VOCABULARY[::2]),
     "beam-tree": dict(next_words=next_words),
     "hidden-units": {},
     "model-stages": dict(model=MODEL, src=SRC, tgt=TGT, vocabulary=ALPHABET),
@@ -547,25 +547,61 @@ def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
     for label, value in options.items():
         slide(browser, label.capitalize().replace("_", "-"), value)
     words = texts(browser, ".choices > span:nth-child(3n+1)")
-    assert words[:8] == [VOCABULARY[i] for i in order[:8]]
+    assert words[:7] == [VOCABULARY[i] for i in order[:7]]
     for look, expected in (("bar", probs), ("before", before[order])):
         widths = browser.execute_script(
             "return [...document.querySelectorAll('.' + arguments[0])].map(bar => parseFloat(bar.style.width) / 100)",
             look,
         )
-        together = [*expected[:8].tolist(), expected[8:].sum().item()]
+        together = [*expected[:7].tolist(), expected[7:].sum().item()]
         assert widths == pytest.approx(together, abs=1e-4), look
     n_left = int(is_left.sum())
     (said, _) = texts(browser, "[aria-live]")
-    assert said.startswith(f"{n_left} of 40 tokens" if n_left < 40 else "All 40 tokens")
-    cut = [text == "cut" for text in texts(browser, ".choices > span:nth-child(3n)")]
-    assert cut == [*(~is_left[:8]).tolist(), n_left <= 8]
+    cut_off = before[order][~is_left].sum()
+    assert said == (
+        "None of the 40 tokens is cut."
+        if n_left == 40
+        else f"{n_left} of 40 tokens are left. Those that are cut had {cut_off:.2f} together."
+    )
+    cut = [text == "–" for text in texts(browser, ".choices > span:nth-child(3n)")]
+    assert cut == [*(~is_left[:7]).tolist(), n_left <= 7]
 
     click(browser, "Draw 20 words")
-    drawn = dict(pair.split() for pair in texts(browser, ".drawn")[0].split(", "))
-    assert sum(map(int, drawn.values())) == 20
-    possible = {VOCABULARY[i] for i in order[is_left]}
-    assert set(drawn) <= possible
+    drawn, n_fit = drawn_words(browser)
+    assert sum(drawn.values()) == 20
+    assert set(drawn) <= {VOCABULARY[i] for i in order[is_left]}
+    fitting = [word for word in drawn if word in VOCABULARY[::2]]
+    assert sorted(texts(browser, ".drawn b")) == sorted(fitting)
+    assert n_fit == sum(drawn[word] for word in fitting)
+
+
+def drawn_words(browser) -> tuple[dict[str, int], int]:
+    "Of the last draw: how often each word came, and how many words fit."
+    said = texts(browser, ".drawn")[0]
+    pairs, fit = re.fullmatch(r"At .*?: (.*)\. (\d+) of 20 fit\.", said).groups()
+    counts = dict(pair.split() for pair in pairs.split(", "))
+    return {word: int(n) for word, n in counts.items()}, int(fit)
+
+
+def test_a_draw_stays_to_be_compared_with_the_next(browser, pages):
+    visit(browser, pages["sampling"])
+    slide(browser, "Temperature", 2)
+    click(browser, "Draw 20 words")
+    latest, before = find(browser, ".drawn")
+    first = latest.text
+    assert first.startswith("At temperature 2.0: ") and before.text == ""
+    assert latest.get_attribute("class") == "drawn"
+    slide(browser, "Top-p", 0.5)
+    assert latest.text == first
+    assert latest.get_attribute("class") == "drawn muted"
+    click(browser, "Draw 20 words")
+    assert latest.text.startswith("At temperature 2.0, top-p 0.50: ")
+    assert latest.get_attribute("class") == "drawn"
+    assert before.text == f"Before that, a{first[1:]}"
+    click(browser, "Reset the sliders")
+    values = [slider.get_attribute("aria-valuetext") for slider in find(browser, "input")]
+    assert values == ["1.0", "off", "off", "off"]
+    assert texts(browser, "[aria-live]")[0] == "None of the 40 tokens is cut."
 
 
 def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
@@ -574,6 +610,8 @@ def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
     visit(browser, pages["sampling"])
     top_k = find(browser, "input")[1]
     assert top_k.get_attribute("aria-valuetext") == "off"
+    top_k.send_keys(Keys.ARROW_LEFT)
+    assert top_k.get_attribute("aria-valuetext") == "20"
     top_k.send_keys(Keys.HOME)
     assert top_k.get_attribute("aria-valuetext") == "1"
     assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")

@@ -420,12 +420,15 @@ def sampling(
     words=('nicht', 'gesehen', 'wieder', 'EOS'),  # the vocabulary, in any order
     log_probs=(-0.7, -1.2, -2.0, -3.0),  # of each word, as many; they needn't be normalised
     *,
-    shown: int = 8,  # words with a bar of their own
+    shown: int = 7,  # words with a bar of their own
+    fitting=(),  # words that fit, which are counted among those drawn
 ) -> Content:
     "A distribution over the next token, with temperature, top-k, top-p and min-p."
-    words, log_probs = plain(words), plain(log_probs)
+    words, log_probs, fitting = plain(words), plain(log_probs), plain(fitting)
     check_words('words', words)
     check_sizes(shown=shown)
+    if fitting:
+        check_words('fitting', fitting)
     if len(log_probs) != len(words) or not all(map(is_number, log_probs)):
         raise argument_error('log_probs', log_probs, 'a finite number for each word')
 
@@ -441,12 +444,14 @@ def sampling(
     for i, (name, p) in enumerate(zip(names, [*probs[:shown], sum(probs[shown:])])):
         y = 16 + 22 * i
         elements += svg_text(8, y, name, anchor='start', size=13)
-        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, 'feed forward', 2)
+        kind = 'feed forward' if i < shown else 'frame'
+        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, kind, 2)
         elements += svg_text(108 + 240 * p, y, f'{p:.2f}', anchor='start', size=13)
 
     title = 'Choosing the next token: temperature, top-k, top-p and min-p'
     still = diagram(title, 390, 10 + 22 * len(names), elements)
-    return Content(title, still, dict(words=words, log_probs=log_probs, shown=shown))
+    data = dict(words=words, log_probs=log_probs, shown=shown, fitting=fitting)
+    return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #search-tree
 def search_tree(
