@@ -623,20 +623,28 @@ def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
 def nodes(browser) -> list[tuple]:
     "State, word and probability of each box but BOS."
     found = browser.execute_script(
-        """return [...document.querySelectorAll('.node')].map(node =>
+        """return [...document.querySelectorAll('.scroll .node')].map(node =>
         [node.getAttribute('class').split(' ')[1], ...[...node.querySelectorAll('text')].map(t => t.textContent)])"""
     )
     return [(state, word, float(p)) for state, word, p in found[1:]]
 
 
+def answer_of(browser) -> list[tuple]:
+    return [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+
+
 def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     visit(browser, pages["beam-tree"])
-    click(browser, "Greedy")
-    slide(browser, "Step", 99)
-    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
-    assert answer == [("ich", 0.9), ("nicht", 0.45), ("gesehen", 0.18), ("EOS", 0.144)]
-
-    click(browser, "Beam of 2")
+    beam_answer = [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
+    assert answer_of(browser) == beam_answer, "the whole search is there at first"
+    assert [state for state, *_ in nodes(browser)].count("answer") == 3
+    said = texts(browser, "[aria-live] p")
+    assert said == [
+        "Finished: ich gesehen EOS 0.257.",
+        "Dropped: ich nicht gesehen 0.180.",
+        "The answer is ich gesehen, with 0.257.",
+    ]
+    slide(browser, "Step", 0)
     assert nodes(browser) == []
     click(browser, "Next")
     assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
@@ -646,13 +654,42 @@ def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
         ("kept", "gesehen", 0.27),
         ("dropped", "EOS", 0.18),
     ]
-    (said,) = texts(browser, "[aria-live]")
-    assert said == "Kept: nicht 0.450, gesehen 0.270; dropped: EOS 0.180."
+    said = texts(browser, "[aria-live] p")
+    assert said == [
+        "Kept: ich nicht 0.450; ich gesehen 0.270.",
+        "Dropped: ich EOS 0.180.",
+    ]
+
+    # the step stays when the size changes, and the end stays the end
+    click(browser, "Greedy")
+    assert nodes(browser)[2:] == [("kept", "nicht", 0.45), ("dropped", "gesehen", 0.27)]
     slide(browser, "Step", 99)
-    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
-    assert answer == [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
-    (said,) = texts(browser, "[aria-live]")
-    assert said.endswith("The answer is ich gesehen, with 0.257.")
+    assert answer_of(browser) == [
+        ("ich", 0.9),
+        ("nicht", 0.45),
+        ("gesehen", 0.18),
+        ("EOS", 0.144),
+    ]
+    click(browser, "Beam of 2")
+    assert answer_of(browser) == beam_answer
+    click(browser, "Greedy")
+    assert len(answer_of(browser)) == 4
+
+
+def test_tree_keeps_its_height_and_fits_a_phone(browser, pages):
+    with phone(browser):
+        visit(browser, pages["beam-tree"])
+        for size in ("Greedy", "Beam of 2", "Beam of 3"):
+            click(browser, size)
+            sizes = []
+            for step in (0, 1, 2, 99):
+                slide(browser, "Step", step)
+                sizes.append(
+                    browser.execute_script(
+                        "return [document.querySelector('.scroll svg').clientHeight, document.querySelector('.scroll').scrollWidth - document.querySelector('.scroll').clientWidth]"
+                    )
+                )
+            assert sizes == 4 * [[sizes[0][0], 0]], size
 
 
 # ---- hidden-units ----

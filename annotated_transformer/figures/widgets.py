@@ -462,19 +462,28 @@ def search_tree(
 ) -> dict:  # size, levels of the tree, the answer
     "A plain beam search, with the nodes of its tree. Words end with 'EOS'."
     alive = [((), 0.0, 0)]  # words, log-probability, place in the level above
-    levels, best = [], None
+    levels, answers = [], []
+    places = {}  # words -> level and place in the level
+    is_over = False
 
-    while len(levels) < max_len:
+    while not is_over and len(levels) < max_len:
         candidates = [
             ((*words, word), log_prob + more, place)
             for words, log_prob, place in alive
             for word, more in next_words([*words]).items()
         ]
         candidates.sort(key=lambda candidate: -candidate[1])
-
-        # what is finished, what lives on, and the best of what is dropped
         finished = [c for c in candidates[:size] if c[0][-1] == 'EOS']
         living = [c for c in candidates if c[0][-1] != 'EOS'][:size]
+
+        # at the end nothing lives on
+        answers += finished
+        answers.sort(key=lambda answer: -answer[1])
+        is_over = bool(answers) and answers[0][1] >= living[0][1]
+        if is_over:
+            living = []
+
+        # with the best of what is dropped
         dropped = [c for c in candidates if c not in finished and c not in living]
         states = [(c, 'finished') for c in finished] + [(c, 'kept') for c in living]
         states += [(c, 'dropped') for c in dropped[:n_dropped]]
@@ -483,28 +492,22 @@ def search_tree(
         states.sort(key=lambda state: (state[0][2], -state[0][1]))
         level, alive = [], []
         for place, ((words, log_prob, parent), state) in enumerate(states):
-            p = round(math.exp(log_prob), 6)
+            p = round(math.exp(log_prob), 4)
             level.append(dict(word=words[-1], p=p, parent=parent, state=state))
+            places[words] = [len(levels) + 1, place]
             if state == 'kept':
                 alive.append((words, log_prob, place))
-            if state == 'finished' and (best is None or log_prob > best[1]):
-                best = words, log_prob, [len(levels) + 1, place]
         levels.append(level)
 
-        most = max(log_prob for _, log_prob, _ in alive)
-        if best and best[1] >= most:
-            break
-
-    if best is None:  # nothing has ended
-        words, log_prob, place = max(alive, key=lambda hypothesis: hypothesis[1])
-        best = words, log_prob, [len(levels), place]
-    words, log_prob, answer = best
+    if not answers:  # nothing has ended
+        answers = sorted(alive, key=lambda hypothesis: -hypothesis[1])
+    words, log_prob, _ = answers[0]
     return dict(
         size=size,
         levels=levels,
-        answer=answer,
+        answer=places[words],
         text=' '.join(word for word in words if word != 'EOS'),
-        p=round(math.exp(log_prob), 6),
+        p=round(math.exp(log_prob), 4),
     )
 
 # %% ../../nbs/110_figures.widgets.ipynb #beam-tree
@@ -526,7 +529,7 @@ def beam_tree(
     n_dropped: int = 1,  # of the candidates that are dropped, shown at each step
     max_len: int = 12,  # steps
 ) -> Content:
-    "Greedy decoding and beam search as a tree that grows step by step."
+    "Greedy decoding and beam search as a tree, a step at a time."
     sizes = plain(sizes)
     for n in sizes:
         check_sizes(sizes=n)
@@ -538,24 +541,39 @@ def beam_tree(
     # the whole tree
     found = searches[sizes.index(size)]
     levels = [[dict(word='BOS', p=1, parent=0, state='kept')], *found['levels']]
+    on_the_way = set()  # to the answer: level and place
+    depth, i = found['answer']
+    while depth >= 0:
+        on_the_way.add((depth, i))
+        i = levels[depth][i]['parent']
+        depth -= 1
+
+    looks = dict(kept='feed forward', finished='attention', dropped='token')
+    looks['the answer'] = 'softmax'
     widest = max(map(len, levels))
     arrows = boxes = ''
     for depth, level in enumerate(levels):
         for i, node in enumerate(level):
             x = 50 + 96 * (i + (widest - len(level)) / 2)
             y = 24 + 62 * depth
-            kind = 'token' if node['state'] == 'dropped' else 'attention'
-            boxes += svg_rect(x - 44, y - 19, 88, 38, kind)
-            boxes += svg_text(x, y - 8, node['word'])
-            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', size=12)
+            state = 'the answer' if (depth, i) in on_the_way else node['state']
+            ink = 'muted' if state == 'dropped' else 'ink'
+            boxes += svg_rect(x - 44, y - 19, 88, 38, looks[state])
+            boxes += svg_text(x, y - 8, node['word'], ink, bold=state == 'the answer')
+            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', ink, size=12)
             if depth:
                 above = levels[depth - 1]
                 above_x = 50 + 96 * (node['parent'] + (widest - len(above)) / 2)
                 arrows += svg_arrow((above_x, y - 43), (x, y - 19))
 
+    y = 62 * len(levels) + 10
+    for i, (state, kind) in enumerate(looks.items()):
+        boxes += svg_rect(8 + 92 * i, y - 7, 18, 14, kind, 3)
+        boxes += svg_text(32 + 92 * i, y, state, anchor='start', size=13)
+
     name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
     title = f'{name} as a tree, with the answer: {found["text"]}'
-    still = diagram(title, 96 * widest + 8, 62 * len(levels) - 6, arrows + boxes)
+    still = diagram(title, max(96 * widest + 8, 384), y + 16, arrows + boxes)
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
 
