@@ -473,8 +473,8 @@ def type_text(browser, text: str):
 
 
 def tokens_at(browser, step: int) -> list[str]:
-    slide(browser, "Merges applied", step)
-    return texts(browser, ".piece > span")
+    slide(browser, "Step", step)
+    return texts(browser, ".cut")
 
 
 def test_merges_are_the_tokenizers(browser, pages):
@@ -482,7 +482,7 @@ def test_merges_are_the_tokenizers(browser, pages):
     for text in TYPED:
         type_text(browser, text)
         expected = TOKENIZER.words(TOKENIZER.encode(text))
-        assert tokens_at(browser, 10_000) == expected, text
+        assert texts(browser, ".cut") == expected, text
         bytes_alone = BYTES_ALONE.words(BYTES_ALONE.encode(text))
         assert tokens_at(browser, 0) == bytes_alone, text
 
@@ -491,28 +491,56 @@ def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
     from selenium.webdriver import Keys
 
     merges = [("K", "a"), ("t", "z"), ("Ka", "tz"), ("a", "a"), ("Katz", "e")]
-    visit(
-        browser,
-        widget("byte-pairs", text="Katze", merges=merges)
-        .save(tmp_path / "a.html")
-        .as_uri(),
-    )
-    assert texts(browser, ".piece > span") == [*"Katze"]
-    click(browser, "Next")
-    press(browser, Keys.ENTER)
-    assert texts(browser, ".piece > span") == ["Ka", "tz", "e"]
-    assert texts(browser, ".made") == ["tz"]
-    assert texts(browser, "[aria-live]") == ["Merge 2 of 5: t + z. 3 tokens."]
-    tokens_at(browser, 99)
+    page = widget("byte-pairs", text="Katze", merges=merges).save(tmp_path / "a.html")
+    visit(browser, page.as_uri())
+    assert texts(browser, ".cut") == ["Katze"]
     assert texts(browser, "[aria-live]") == [
-        "Merge 5 of 5: Katz + e. 1 token, and no other merge applies."
+        "4 of the 5 merges apply. The last one, number 5, joins Katz + e. 1 token."
     ]
+    click(browser, "Back")
+    press(browser, Keys.ENTER)
+    assert texts(browser, ".cut") == ["Ka", "tz", "e"]
+    assert texts(browser, ".cut.made") == ["tz"]
+    assert texts(browser, "[aria-live]") == [
+        "Step 2 joins t + z, number 2 of the 5 merges. 3 tokens."
+    ]
+    looks = [chip.get_attribute("class") for chip in find(browser, ".merges > span")]
+    assert looks == ["used", "made", "muted", "muted", "muted"]
+    assert tokens_at(browser, 0) == [*"Katze"]
+    assert texts(browser, "[aria-live]") == ["5 characters, before any merge."]
+
     (field,) = find(browser, "input[type=text]")
     field.send_keys(Keys.END, " aaaT")
-    assert tokens_at(browser, 0)[-1] == "T"
-    assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
+    assert texts(browser, ".cut") == ["Katze", "aa", "a", "T"]
     (said,) = texts(browser, "[aria-live]")
-    assert said.endswith("Unknown: T.")
+    assert said.endswith("Unknown: T")
+    assert tokens_at(browser, 0)[-1] == "T"
+
+
+def test_texts_to_which_no_merge_applies(browser, tmp_path):
+    page = widget("byte-pairs", text="Hund", merges=[("K", "a"), ("t", "z")]).save(
+        tmp_path / "a.html"
+    )
+    visit(browser, page.as_uri())
+    for text, expected in (
+        ("Hund", "None of the 2 merges applies. 4 tokens. Unknown: H u n d"),
+        ("", "Type something."),
+        ("K\u200d", "None of the 2 merges applies. 2 tokens. Unknown: U+200D"),
+        ("Ka" * 60, "1 of the 2 merges applies. The last one, number 1, joins K + a. 60 tokens. "
+         "No more than 120 characters fit."),
+    ):  # fmt: skip
+        type_text(browser, text)
+        assert texts(browser, "[aria-live]") == [expected]
+
+
+def test_a_byte_says_of_which_character_it_is(browser, pages):
+    visit(browser, pages["byte-pairs"])
+    type_text(browser, "e🙂é")
+    tokens_at(browser, 0)
+    whose = [text.split("of ")[-1] for text in texts(browser, ".unit")]
+    assert whose == ["e", *"🙂🙂🙂🙂", *"éé"]
+    type_text(browser, "zweihundert")
+    assert not find(browser, ".unit .muted"), "all characters are whole"
 
 
 # ---- sampling ----

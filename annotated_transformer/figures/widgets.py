@@ -361,7 +361,7 @@ def byte_pairs(
     merges=None,  # of characters: pairs, the oldest first
     tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
 ) -> Content:
-    "Merges applied one by one to a text that the reader types."
+    "The tokens of a text that the reader types, and the merges that made them."
     if (merges is None) == (tokenizer is None):
         raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
 
