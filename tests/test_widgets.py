@@ -14,7 +14,7 @@ from annotated_transformer.attention import attention_weights
 from annotated_transformer.datasets.sentence_pairs import sentence_pairs
 from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
 from annotated_transformer.inspection.recording import record_attention
-from annotated_transformer.masks import causal_mask, padding_mask
+from annotated_transformer.masks import causal_mask
 from annotated_transformer.positions import sinusoids
 from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
 from annotated_transformer.tokenizers.bpe import BPETokenizer
@@ -22,7 +22,7 @@ from annotated_transformer.tokenizers.bpe import BPETokenizer
 pytestmark = pytest.mark.slow
 
 QUERY, KEYS = [2.0, 1.0], [[1.0, 1.5], [-0.5, 1.0], [-1.0, -1.0]]
-WORDS = "BOS sie hat gerufen PAD PAD".split()
+WORDS = "BOS ich habe die Katze gesehen".split()
 TEXTS = [german for _, german in sentence_pairs()[0]] + ["zweihundert 看见了 its"] * 40
 TOKENIZER = BPETokenizer.learn(TEXTS, 420)
 BYTES_ALONE = BPETokenizer.learn(TEXTS, 260)
@@ -45,7 +45,6 @@ MODEL = Transformer(TransformerConfig.preset("tiny", vocab_size=12)).eval()
 SRC, TGT = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[1, 7, 8]])
 
 VOCABULARY = [f"w{i}" for i in range(40)]
-FITTING = VOCABULARY[::3]
 LOG_PROBS = (
     (3 * torch.randn(40, generator=torch.Generator().manual_seed(0)))
     .log_softmax(-1)
@@ -54,7 +53,7 @@ LOG_PROBS = (
 PRODUCTS = {
     d_k: (torch.randn(3, 1, d_k) * torch.randn(3, 10, d_k)).sum(-1) for d_k in (4, 64, 256)
 }
-TARGETS = "sie hat gerufen EOS PAD PAD".split()
+TARGETS = "ich habe die Katze gesehen EOS".split()
 DATA = {
     "attention-weights": {},
     "scaled-weights": dict(products=PRODUCTS),
@@ -62,7 +61,7 @@ DATA = {
     "mask-rows": dict(words=WORDS, targets=TARGETS),
     "clocks": dict(words="I have seen the cat".split(), offset=3),
     "byte-pairs": dict(text="die Katzentür 🙂", tokenizer=TOKENIZER),
-    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS, fits=FITTING),
+    "sampling": dict(words=VOCABULARY, log_probs=LOG_PROBS, fitting=VOCABULARY[::2]),
     "beam-tree": dict(next_words=next_words),
     "greedy-decoding": dict(next_words=next_words, source="I have not seen it"),
     "hidden-units": {},
@@ -441,50 +440,72 @@ def test_name_of_the_query_stays_on_the_plane(browser, pages):
 
 def shown_mask(browser) -> list[list[bool]]:
     "Which keys each row may attend to."
-    looks = [
-        cell.get_attribute("class").split()[1] for cell in find(browser, ".mask .cell")
-    ]
-    may_attend = [look != "no" for look in looks]
+    cells = browser.execute_script(
+        "return [...document.querySelectorAll('.mask .cell')].map(cell => cell.className)"
+    )
+    may_attend = [look.split()[1] != "no" for look in cells]
     n = len(WORDS)
     return [may_attend[i : i + n] for i in range(0, len(may_attend), n)]
 
 
-def test_masks_are_the_librarys(browser, pages):
-    ids = torch.tensor([[0 if word == "PAD" else 5 for word in WORDS]])
-    all_true = torch.ones(len(WORDS), len(WORDS), dtype=torch.bool)
-    masks = {
-        (True, True): padding_mask(ids)[0, 0] & causal_mask(len(WORDS)),
-        (False, True): padding_mask(ids)[0, 0] & all_true,
-        (False, False): all_true,
-        (True, False): causal_mask(len(WORDS)),
-    }
+def selected_row(browser) -> str:
+    (row,) = texts(browser, ".mask .now > :first-child")
+    return row
+
+
+def test_mask_is_the_librarys(browser, pages):
+    n = len(WORDS)
     visit(browser, pages["mask-rows"])
-    assert shown_mask(browser) == masks[True, True].tolist()
-    for switch, state in (
-        ("causal mask", (False, True)),
-        ("padding mask", (False, False)),
-        ("causal mask", (True, False)),
-    ):
-        click(browser, switch)
-        assert shown_mask(browser) == masks[state].tolist()
+    assert shown_mask(browser) == causal_mask(n).tolist()
+    assert not find(browser, ".mask .bad")
+    click(browser, "causal mask")
+    assert shown_mask(browser) == n * [n * [True]]
+    assert len(find(browser, ".mask .bad")) == int((~causal_mask(n)).sum())
 
 
-def test_a_row_of_the_mask_is_put_into_words(browser, pages):
+def test_rows_of_a_mask_are_selected_by_click_and_by_keyboard(browser, pages):
     from selenium.webdriver import Keys
 
     visit(browser, pages["mask-rows"])
-    assert texts(browser, "[aria-live]") == ["BOS may attend to: BOS."]
-    find(browser, ".mask button")[2].send_keys(Keys.ENTER)
-    assert texts(browser, "[aria-live]") == ["hat may attend to: BOS, sie, hat."]
+    assert selected_row(browser) == "ich → habe"
+    (said,) = texts(browser, "[aria-live]")
+    assert said == "ich may attend to: BOS, ich. It has to predict habe."
     click(browser, "causal mask")
     (said,) = texts(browser, "[aria-live]")
-    assert "gerufen, the word it has to predict" in said
-    assert texts(browser, ".mask .now") == ["✓", "✓", "✓", "!", "", ""]
-    click(browser, "padding mask")
-    assert texts(browser, ".mask .now") == ["✓", "✓", "✓", "!", "○", "○"]
-    find(browser, ".mask .cell")[-1].click()
-    assert texts(browser, "[aria-pressed=true]") == ["PAD"]
-    assert "nobody uses what it gets" in texts(browser, "[aria-live]")[0]
+    assert said.endswith("habe. That’s the next word, so it can copy it.")
+
+    find(browser, ".mask .pick")[3].click()
+    assert selected_row(browser) == "die → Katze"
+    click(browser, "Next")
+    press(browser, Keys.ENTER)
+    assert selected_row(browser) == "gesehen → EOS"
+    (said,) = texts(browser, "[aria-live]")
+    assert said.endswith("so there is nothing to copy.")
+    click(browser, "Next")
+    assert selected_row(browser) == "gesehen → EOS", "there is no next row"
+    find(browser, "input[type=range]")[0].send_keys(Keys.HOME)
+    assert selected_row(browser) == "BOS → ich"
+    assert shown_mask(browser) == 6 * [6 * [True]]
+
+
+def test_rows_of_a_mask_are_selected_with_a_finger(browser, pages):
+    with phone(browser):
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", dict(enabled=True))
+        try:
+            visit(browser, pages["mask-rows"])
+            x, y = browser.execute_script(
+                """const box = document.querySelectorAll('.mask .pick')[4].getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2]"""
+            )
+            for kind, points in (("touchStart", [dict(x=x, y=y)]), ("touchEnd", [])):
+                browser.execute_cdp_cmd(
+                    "Input.dispatchTouchEvent", dict(type=kind, touchPoints=points)
+                )
+            assert selected_row(browser) == "Katze → gesehen"
+        finally:
+            browser.execute_cdp_cmd(
+                "Emulation.setTouchEmulationEnabled", dict(enabled=False)
+            )
 
 
 # ---- clocks ----
@@ -563,8 +584,8 @@ def type_text(browser, text: str):
 
 
 def tokens_at(browser, step: int) -> list[str]:
-    slide(browser, "Merges applied", step)
-    return texts(browser, ".piece > span")
+    slide(browser, "Step", step)
+    return texts(browser, ".cut")
 
 
 def test_merges_are_the_tokenizers(browser, pages):
@@ -572,7 +593,7 @@ def test_merges_are_the_tokenizers(browser, pages):
     for text in TYPED:
         type_text(browser, text)
         expected = TOKENIZER.words(TOKENIZER.encode(text))
-        assert tokens_at(browser, 10_000) == expected, text
+        assert texts(browser, ".cut") == expected, text
         bytes_alone = BYTES_ALONE.words(BYTES_ALONE.encode(text))
         assert tokens_at(browser, 0) == bytes_alone, text
 
@@ -581,35 +602,56 @@ def test_merges_of_characters_and_unknown_ones(browser, tmp_path):
     from selenium.webdriver import Keys
 
     merges = [("K", "a"), ("t", "z"), ("Ka", "tz"), ("a", "a"), ("Katz", "e")]
-    visit(
-        browser,
-        widget("byte-pairs", text="Katze", merges=merges)
-        .save(tmp_path / "a.html")
-        .as_uri(),
-    )
-    assert texts(browser, ".piece > span") == ["Katze"], "the tokens come first"
-    assert tokens_at(browser, 0) == [*"Katze"]
-    click(browser, "Next")
+    page = widget("byte-pairs", text="Katze", merges=merges).save(tmp_path / "a.html")
+    visit(browser, page.as_uri())
+    assert texts(browser, ".cut") == ["Katze"]
+    assert texts(browser, "[aria-live]") == [
+        "4 of the 5 merges apply. The last one, number 5, joins Katz + e. 1 token."
+    ]
+    click(browser, "Back")
     press(browser, Keys.ENTER)
-    assert texts(browser, ".piece > span") == ["Ka", "tz", "e"]
-    assert texts(browser, ".made") == ["tz"]
+    assert texts(browser, ".cut") == ["Ka", "tz", "e"]
+    assert texts(browser, ".cut.made") == ["tz"]
     assert texts(browser, "[aria-live]") == [
-        "3 tokens, after t + z, number 2 of the 5 merges."
+        "Step 2 joins t + z, number 2 of the 5 merges. 3 tokens."
     ]
-    tokens_at(browser, 99)
-    assert texts(browser, "[aria-live]") == [
-        "1 token, after Katz + e, number 5 of the 5 merges."
-    ]
+    looks = [chip.get_attribute("class") for chip in find(browser, ".merges > span")]
+    assert looks == ["used", "made", "muted", "muted", "muted"]
+    assert tokens_at(browser, 0) == [*"Katze"]
+    assert texts(browser, "[aria-live]") == ["5 characters, before any merge."]
+
     (field,) = find(browser, "input[type=text]")
     field.send_keys(Keys.END, " aaaT")
-    assert tokens_at(browser, 0)[-1] == "T"
-    assert tokens_at(browser, 99) == ["Katze", "aa", "a", "T"]
+    assert texts(browser, ".cut") == ["Katze", "aa", "a", "T"]
     (said,) = texts(browser, "[aria-live]")
     assert said.endswith("Unknown: T")
-    type_text(browser, "Hund")
-    assert texts(browser, "[aria-live]") == [
-        "None of the 5 merges fits. 4 tokens. Unknown: H u n d"
-    ]
+    assert tokens_at(browser, 0)[-1] == "T"
+
+
+def test_texts_to_which_no_merge_applies(browser, tmp_path):
+    page = widget("byte-pairs", text="Hund", merges=[("K", "a"), ("t", "z")]).save(
+        tmp_path / "a.html"
+    )
+    visit(browser, page.as_uri())
+    for text, expected in (
+        ("Hund", "None of the 2 merges applies. 4 tokens. Unknown: H u n d"),
+        ("", "Type something."),
+        ("K\u200d", "None of the 2 merges applies. 2 tokens. Unknown: U+200D"),
+        ("Ka" * 60, "1 of the 2 merges applies. The last one, number 1, joins K + a. 60 tokens. "
+         "No more than 120 characters fit."),
+    ):  # fmt: skip
+        type_text(browser, text)
+        assert texts(browser, "[aria-live]") == [expected]
+
+
+def test_a_byte_says_of_which_character_it_is(browser, pages):
+    visit(browser, pages["byte-pairs"])
+    type_text(browser, "e🙂é")
+    tokens_at(browser, 0)
+    whose = [text.split("of ")[-1] for text in texts(browser, ".unit")]
+    assert whose == ["e", *"🙂🙂🙂🙂", *"éé"]
+    type_text(browser, "zweihundert")
+    assert not find(browser, ".unit .muted"), "all characters are whole"
 
 
 # ---- sampling ----
@@ -644,46 +686,61 @@ def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
     for label, value in options.items():
         slide(browser, label.capitalize().replace("_", "-"), value)
     words = texts(browser, ".choices > span:nth-child(3n+1)")
-    assert words[:8] == [VOCABULARY[i] for i in order[:8]]
+    assert words[:7] == [VOCABULARY[i] for i in order[:7]]
     for look, expected in (("bar", probs), ("before", before[order])):
         widths = browser.execute_script(
             "return [...document.querySelectorAll('.' + arguments[0])].map(bar => parseFloat(bar.style.width) / 100)",
             look,
         )
-        together = [*expected[:8].tolist(), expected[8:].sum().item()]
+        together = [*expected[:7].tolist(), expected[7:].sum().item()]
         assert widths == pytest.approx(together, abs=1e-4), look
     n_left = int(is_left.sum())
     (said, _) = texts(browser, "[aria-live]")
-    assert said.startswith(f"{n_left} of 40 tokens" if n_left < 40 else "All 40 tokens")
-    cut = [text == "cut" for text in texts(browser, ".choices > span:nth-child(3n)")]
-    assert cut == [*(~is_left[:8]).tolist(), n_left <= 8]
+    cut_off = before[order][~is_left].sum()
+    assert said == (
+        "None of the 40 tokens is cut."
+        if n_left == 40
+        else f"{n_left} of 40 tokens are left. Those that are cut had {cut_off:.2f} together."
+    )
+    cut = [text == "–" for text in texts(browser, ".choices > span:nth-child(3n)")]
+    assert cut == [*(~is_left[:7]).tolist(), n_left <= 7]
 
     click(browser, "Draw 20 words")
-    drawn = dict(pair.split() for pair in texts(browser, ".draw > :not(b)"))
-    assert sum(map(int, drawn.values())) == 20
-    possible = {VOCABULARY[i] for i in order[is_left]}
-    assert set(drawn) <= possible
+    drawn, n_fit = drawn_words(browser)
+    assert sum(drawn.values()) == 20
+    assert set(drawn) <= {VOCABULARY[i] for i in order[is_left]}
+    fitting = [word for word in drawn if word in VOCABULARY[::2]]
+    assert sorted(texts(browser, ".drawn b")) == sorted(fitting)
+    assert n_fit == sum(drawn[word] for word in fitting)
 
 
-def test_two_draws_can_be_compared(browser, pages):
+def drawn_words(browser) -> tuple[dict[str, int], int]:
+    "Of the last draw: how often each word came, and how many words fit."
+    said = texts(browser, ".drawn")[0]
+    pairs, fit = re.fullmatch(r"At .*?: (.*)\. (\d+) of 20 fit\.", said).groups()
+    counts = dict(pair.split() for pair in pairs.split(", "))
+    return {word: int(n) for word, n in counts.items()}, int(fit)
+
+
+def test_a_draw_stays_to_be_compared_with_the_next(browser, pages):
     visit(browser, pages["sampling"])
     slide(browser, "Temperature", 2)
     click(browser, "Draw 20 words")
-    slide(browser, "Top-k", 3)
+    latest, before = find(browser, ".drawn")
+    first = latest.text
+    assert first.startswith("At temperature 2.0: ") and before.text == ""
+    assert latest.get_attribute("class") == "drawn"
+    slide(browser, "Top-p", 0.5)
+    assert latest.text == first
+    assert latest.get_attribute("class") == "drawn muted"
     click(browser, "Draw 20 words")
-    for _ in range(2):
-        heads = texts(browser, ".draw > b")
-        settings = [re.sub(r": \d+ of 20 fit.", "", head) for head in heads]
-        assert settings == ["Temperature 2.0, top-k 3", "Temperature 2.0"]
-        for draw, head in zip(find(browser, ".draw"), heads):
-            fitting = [
-                mark.text.split() for mark in draw.find_elements("css selector", "mark")
-            ]
-            assert {word for word, _ in fitting} <= {*FITTING}
-            n_fit = int(re.search(r"(\d+) of 20 fit", head)[1])
-            assert sum(int(n) for _, n in fitting) == n_fit
-        click(browser, "Reset")  # the draws stay
-    assert texts(browser, "[aria-live]")[0] == "All 40 tokens can be drawn."
+    assert latest.text.startswith("At temperature 2.0, top-p 0.50: ")
+    assert latest.get_attribute("class") == "drawn"
+    assert before.text == f"Before that, a{first[1:]}"
+    click(browser, "Reset the sliders")
+    values = [slider.get_attribute("aria-valuetext") for slider in find(browser, "input")]
+    assert values == ["1.0", "off", "off", "off"]
+    assert texts(browser, "[aria-live]")[0] == "None of the 40 tokens is cut."
 
 
 def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
@@ -692,6 +749,8 @@ def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
     visit(browser, pages["sampling"])
     top_k = find(browser, "input")[1]
     assert top_k.get_attribute("aria-valuetext") == "off"
+    top_k.send_keys(Keys.ARROW_LEFT)
+    assert top_k.get_attribute("aria-valuetext") == "20"
     top_k.send_keys(Keys.HOME)
     assert top_k.get_attribute("aria-valuetext") == "1"
     assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")
@@ -709,19 +768,24 @@ def nodes(browser) -> list[tuple]:
     return [(state, word, float(p)) for state, word, p in found[1:]]
 
 
+def answer_of(browser) -> list[tuple]:
+    return [(word, p) for state, word, p in nodes(browser) if state == "answer"]
+
+
 def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     visit(browser, pages["beam-tree"])
-    click(browser, "Greedy")
-    slide(browser, "Step", 99)
-    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
-    assert answer == [("ich", 0.9), ("nicht", 0.45), ("gesehen", 0.18), ("EOS", 0.144)]
-
-    # from the end one comes to the end, and from a step to the same step
-    click(browser, "Beam of 2")
-    assert [state for state, _, _ in nodes(browser)].count("answer") == 3
-    slide(browser, "Step", 1)
-    click(browser, "Greedy")
-    click(browser, "Beam of 2")
+    beam_answer = [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
+    assert answer_of(browser) == beam_answer, "the whole search is there at first"
+    assert [state for state, *_ in nodes(browser)].count("answer") == 3
+    said = texts(browser, "[aria-live] p")
+    assert said == [
+        "Finished: ich gesehen EOS 0.257.",
+        "Dropped: ich nicht gesehen 0.180.",
+        "The answer is ich gesehen, with 0.257.",
+    ]
+    slide(browser, "Step", 0)
+    assert nodes(browser) == []
+    click(browser, "Next")
     assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
     click(browser, "Next")
     assert nodes(browser)[2:] == [
@@ -729,13 +793,42 @@ def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
         ("kept", "gesehen", 0.27),
         ("dropped", "EOS", 0.18),
     ]
-    (said,) = texts(browser, "[aria-live]")
-    assert said == "Kept: nicht 0.450, gesehen 0.270; dropped: EOS 0.180."
+    said = texts(browser, "[aria-live] p")
+    assert said == [
+        "Kept: ich nicht 0.450; ich gesehen 0.270.",
+        "Dropped: ich EOS 0.180.",
+    ]
+
+    # the step stays when the size changes, and the end stays the end
+    click(browser, "Greedy")
+    assert nodes(browser)[2:] == [("kept", "nicht", 0.45), ("dropped", "gesehen", 0.27)]
     slide(browser, "Step", 99)
-    answer = [(word, p) for state, word, p in nodes(browser) if state == "answer"]
-    assert answer == [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
-    (said,) = texts(browser, "[aria-live]")
-    assert said.endswith("The answer is ich gesehen, with 0.257.")
+    assert answer_of(browser) == [
+        ("ich", 0.9),
+        ("nicht", 0.45),
+        ("gesehen", 0.18),
+        ("EOS", 0.144),
+    ]
+    click(browser, "Beam of 2")
+    assert answer_of(browser) == beam_answer
+    click(browser, "Greedy")
+    assert len(answer_of(browser)) == 4
+
+
+def test_tree_keeps_its_height_and_fits_a_phone(browser, pages):
+    with phone(browser):
+        visit(browser, pages["beam-tree"])
+        for size in ("Greedy", "Beam of 2", "Beam of 3"):
+            click(browser, size)
+            sizes = []
+            for step in (0, 1, 2, 99):
+                slide(browser, "Step", step)
+                sizes.append(
+                    browser.execute_script(
+                        "return [document.querySelector('.scroll svg').clientHeight, document.querySelector('.scroll').scrollWidth - document.querySelector('.scroll').clientWidth]"
+                    )
+                )
+            assert sizes == 4 * [[sizes[0][0], 0]], size
 
 
 # ---- greedy-decoding ----

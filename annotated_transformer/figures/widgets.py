@@ -301,40 +301,44 @@ def mask_rows(
     words=('BOS', 'ich', 'habe'),  # that the decoder reads
     targets=('ich', 'habe', 'EOS'),  # that it predicts, as many
     *,
-    pad: str = 'PAD',  # the word that is padding
-    causal: bool = True,  # whether the causal mask is on at first
-    padding: bool = True,  # whether the padding mask is on at first
-    row: int = 0,  # chosen at first
+    row: int = 1,  # selected at first, from 0
+    causal: bool = True,  # whether the mask is on at first
 ) -> Content:
-    "Which keys each position may attend to, a row at a time."
+    "Which words each position of a decoder may attend to."
     words, targets = plain(words), plain(targets)
     check_words('words', words)
     check_words('targets', targets, len(words))
-    check_flags(causal=causal, padding=padding)
+    check_flags(causal=causal)
     if row not in range(len(words)):
         raise argument_error('row', row, f'a whole number from 0 to {len(words) - 1}')
 
-    left, side = 132, 40
-    elements = svg_text(4, 14, 'reads → predicts', 'muted', 'start', size=13)
+    names = [f'{word} → {target}' for word, target in zip(words, targets)]
+    side = 58
+    left = 16 + 7.5 * max(map(len, ['reads → predicts', *names]))
+    elements = svg_text(8, 14, 'reads → predicts', 'muted', 'start', size=13)
     for j, word in enumerate(words):
         elements += svg_text(left + side * (j + 0.5), 14, word, size=12)
-    for i, (word, target) in enumerate(zip(words, targets)):
-        y = 28 + 26 * i
-        name = pad if word == pad else f'{word} → {target}'
-        elements += svg_text(4, y + 12, name, anchor='start', size=13)
-        for j, key in enumerate(words):
-            may_attend = (not causal or j <= i) and (not padding or key != pad)
+
+    for i, name in enumerate(names):
+        y = 28 + 28 * i
+        if i == row:
+            width = left + side * len(words)
+            elements += svg_rect(3, y - 2, width, 27, 'line', 4)
+        bold = i == row
+        elements += svg_text(8, y + 12, name, anchor='start', size=13, bold=bold)
+        for j in range(len(words)):
+            may_attend = not causal or j <= i
             kind = 'feed forward' if may_attend else 'token'
             elements += svg_rect(left + side * j + 2, y, side - 4, 23, kind, 3)
-    y = 28 + 26 * len(words) + 14
-    elements += svg_rect(4, y - 7, 20, 14, 'feed forward', 3)
-    elements += svg_text(30, y, 'may attend', anchor='start', size=13)
 
-    title = 'A mask, row by row'
-    still = diagram(title, left + side * len(words) + 6, y + 14, elements)
-    data = dict(
-        words=words, targets=targets, pad=pad, causal=causal, padding=padding, row=row
-    )
+    y = 28 + 28 * len(words) + 14
+    for x, kind, meaning in ((8, 'feed forward', 'may attend'), (130, 'token', 'hidden')):
+        elements += svg_rect(x, y - 7, 20, 14, kind, 3)
+        elements += svg_text(x + 26, y, meaning, anchor='start', size=13)
+
+    title = 'The causal mask, row by row'
+    still = diagram(title, left + side * len(words) + 8, y + 14, elements)
+    data = dict(words=words, targets=targets, row=row, causal=causal)
     return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #clocks
@@ -418,7 +422,7 @@ def byte_pairs(
     merges=None,  # of characters: pairs, the oldest first
     tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
 ) -> Content:
-    "Merges applied one by one to a text that the reader types."
+    "The tokens of a text that the reader types, and the merges that made them."
     if (merges is None) == (tokenizer is None):
         raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
 
@@ -477,15 +481,15 @@ def sampling(
     words=('nicht', 'gesehen', 'wieder', 'EOS'),  # the vocabulary, in any order
     log_probs=(-0.7, -1.2, -2.0, -3.0),  # of each word, as many; they needn't be normalised
     *,
-    shown: int = 8,  # words with a bar of their own
-    fits=(),  # words that fit, which are marked and counted when words are drawn
+    shown: int = 7,  # words with a bar of their own
+    fitting=(),  # words that fit, which are counted among those drawn
 ) -> Content:
     "A distribution over the next token, with temperature, top-k, top-p and min-p."
-    words, log_probs, fits = plain(words), plain(log_probs), plain(fits)
+    words, log_probs, fitting = plain(words), plain(log_probs), plain(fitting)
     check_words('words', words)
     check_sizes(shown=shown)
-    for word in fits:
-        check_choice('fits', word, words)
+    if fitting:
+        check_words('fitting', fitting)
     if len(log_probs) != len(words) or not all(map(is_number, log_probs)):
         raise argument_error('log_probs', log_probs, 'a finite number for each word')
 
@@ -501,12 +505,13 @@ def sampling(
     for i, (name, p) in enumerate(zip(names, [*probs[:shown], sum(probs[shown:])])):
         y = 16 + 22 * i
         elements += svg_text(8, y, name, anchor='start', size=13)
-        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, 'feed forward', 2)
+        kind = 'feed forward' if i < shown else 'frame'
+        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, kind, 2)
         elements += svg_text(108 + 240 * p, y, f'{p:.2f}', anchor='start', size=13)
 
     title = 'Choosing the next token: temperature, top-k, top-p and min-p'
     still = diagram(title, 390, 10 + 22 * len(names), elements)
-    data = dict(words=words, log_probs=log_probs, shown=shown, fits=fits)
+    data = dict(words=words, log_probs=log_probs, shown=shown, fitting=fitting)
     return Content(title, still, data)
 
 # %% ../../nbs/110_figures.widgets.ipynb #search-tree
@@ -518,19 +523,28 @@ def search_tree(
 ) -> dict:  # size, levels of the tree, the answer
     "A plain beam search, with the nodes of its tree. Words end with 'EOS'."
     alive = [((), 0.0, 0)]  # words, log-probability, place in the level above
-    levels, best = [], None
+    levels, answers = [], []
+    places = {}  # words -> level and place in the level
+    is_over = False
 
-    while len(levels) < max_len:
+    while not is_over and len(levels) < max_len:
         candidates = [
             ((*words, word), log_prob + more, place)
             for words, log_prob, place in alive
             for word, more in next_words([*words]).items()
         ]
         candidates.sort(key=lambda candidate: -candidate[1])
-
-        # what is finished, what lives on, and the best of what is dropped
         finished = [c for c in candidates[:size] if c[0][-1] == 'EOS']
         living = [c for c in candidates if c[0][-1] != 'EOS'][:size]
+
+        # at the end nothing lives on
+        answers += finished
+        answers.sort(key=lambda answer: -answer[1])
+        is_over = bool(answers) and answers[0][1] >= living[0][1]
+        if is_over:
+            living = []
+
+        # with the best of what is dropped
         dropped = [c for c in candidates if c not in finished and c not in living]
         states = [(c, 'finished') for c in finished] + [(c, 'kept') for c in living]
         states += [(c, 'dropped') for c in dropped[:n_dropped]]
@@ -539,30 +553,22 @@ def search_tree(
         states.sort(key=lambda state: (state[0][2], -state[0][1]))
         level, alive = [], []
         for place, ((words, log_prob, parent), state) in enumerate(states):
-            p = round(math.exp(log_prob), 6)
+            p = round(math.exp(log_prob), 4)
             level.append(dict(word=words[-1], p=p, parent=parent, state=state))
+            places[words] = [len(levels) + 1, place]
             if state == 'kept':
                 alive.append((words, log_prob, place))
-            if state == 'finished' and (best is None or log_prob > best[1]):
-                best = words, log_prob, [len(levels) + 1, place]
         levels.append(level)
 
-        most = max(log_prob for _, log_prob, _ in alive)
-        if best and best[1] >= most:
-            for node in level:  # the search is over, so nothing lives on
-                node['state'] = 'dropped' if node['state'] == 'kept' else node['state']
-            break
-
-    if best is None:  # nothing has ended
-        words, log_prob, place = max(alive, key=lambda hypothesis: hypothesis[1])
-        best = words, log_prob, [len(levels), place]
-    words, log_prob, answer = best
+    if not answers:  # nothing has ended
+        answers = sorted(alive, key=lambda hypothesis: -hypothesis[1])
+    words, log_prob, _ = answers[0]
     return dict(
         size=size,
         levels=levels,
-        answer=answer,
+        answer=places[words],
         text=' '.join(word for word in words if word != 'EOS'),
-        p=round(math.exp(log_prob), 6),
+        p=round(math.exp(log_prob), 4),
     )
 
 # %% ../../nbs/110_figures.widgets.ipynb #beam-tree
@@ -584,7 +590,7 @@ def beam_tree(
     n_dropped: int = 1,  # of the candidates that are dropped, shown at each step
     max_len: int = 12,  # steps
 ) -> Content:
-    "Greedy decoding and beam search as a tree that grows step by step."
+    "Greedy decoding and beam search as a tree, a step at a time."
     sizes = plain(sizes)
     for n in sizes:
         check_sizes(sizes=n)
@@ -596,36 +602,44 @@ def beam_tree(
     # the whole tree
     found = searches[sizes.index(size)]
     levels = [[dict(word='BOS', p=1, parent=0, state='kept')], *found['levels']]
+    on_the_way = set()  # to the answer: level and place
+    depth, i = found['answer']
+    while depth >= 0:
+        on_the_way.add((depth, i))
+        i = levels[depth][i]['parent']
+        depth -= 1
+
+    looks = dict(kept='feed forward', finished='attention', dropped='token')
+    looks['the answer'] = 'softmax'
     widest = max(map(len, levels))
     answer = {(0, 0)}  # depth and place of the nodes on the way to the answer
     depth, place = found['answer']
     while depth:
         answer.add((depth, place))
         depth, place = depth - 1, levels[depth][place]['parent']
-    kinds = dict(kept='attention', finished='feed forward', dropped='token')
     arrows = boxes = ''
     for depth, level in enumerate(levels):
         for i, node in enumerate(level):
             x = 50 + 96 * (i + (widest - len(level)) / 2)
             y = 24 + 62 * depth
-            kind = 'softmax' if (depth, i) in answer else kinds[node['state']]
-            boxes += svg_rect(x - 44, y - 19, 88, 38, kind)
-            boxes += svg_text(x, y - 8, node['word'])
-            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', size=12)
+            state = 'the answer' if (depth, i) in on_the_way else node['state']
+            ink = 'muted' if state == 'dropped' else 'ink'
+            boxes += svg_rect(x - 44, y - 19, 88, 38, looks[state])
+            boxes += svg_text(x, y - 8, node['word'], ink, bold=state == 'the answer')
+            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', ink, size=12)
             if depth:
                 above = levels[depth - 1]
                 above_x = 50 + 96 * (node['parent'] + (widest - len(above)) / 2)
                 arrows += svg_arrow((above_x, y - 43), (x, y - 19))
 
-    y = 62 * len(levels)
-    kinds = {'the answer': 'softmax', **kinds}
-    for x, (name, kind) in zip((8, 124, 202, 300), kinds.items()):
-        boxes += svg_rect(x, y, 18, 14, kind, 3)
-        boxes += svg_text(x + 24, y + 7, name, anchor='start', size=13)
+    y = 62 * len(levels) + 10
+    for i, (state, kind) in enumerate(looks.items()):
+        boxes += svg_rect(8 + 92 * i, y - 7, 18, 14, kind, 3)
+        boxes += svg_text(32 + 92 * i, y, state, anchor='start', size=13)
 
     name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
     title = f'{name} as a tree, with the answer: {found["text"]}'
-    still = diagram(title, max(96 * widest + 8, 396), y + 22, arrows + boxes)
+    still = diagram(title, max(96 * widest + 8, 384), y + 16, arrows + boxes)
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
 

@@ -42,24 +42,43 @@ const join = (tokens, [first, second]) => {
   return joined;
 };
 
+// The characters of a word of which a token has some bytes and not all.
+const parts = (word, from, to) => {
+  const owners = [...word].flatMap((character, i) => inLetters(character).map(() => [i, character]));
+  const isCut = at => at > 0 && at < owners.length && owners[at - 1][0] === owners[at][0];
+  const found = new Map();
+  if (isCut(from)) found.set(...owners[from]);
+  if (isCut(to)) found.set(...owners[to - 1]);
+  return [...found.values()];
+};
+
 start('byte-pairs', (stage, { text, merges, bytes }) => {
+  const LIMIT = 120; // characters
   const pairs = merges.map(merge => merge.split(' '));
   const known = new Set(pairs.flat());
-  const shown = bytes ? readable : token => token;
+  // what has no shape of its own, as its number in Unicode
+  const visible = token => token.replace(/[\p{C}\p{Z}\ufe00-\ufe0f]/gu,
+    sign => `U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`);
+  const shown = bytes ? readable : visible;
 
   const label = make(stage, 'label', { class: 'text' });
   label.append('Your text:');
-  const input = make(label, 'input', { type: 'text', maxlength: 120, spellcheck: 'false', autocomplete: 'off' });
+  const input = make(label, 'input', { type: 'text', maxlength: LIMIT, spellcheck: 'false', autocomplete: 'off' });
   input.value = text;
   const controls = make(stage, 'div', { class: 'controls' });
-  let stages = [];
-  const steps = stepper(controls, 'Merges applied', 1, () => update(), i => `${i} of the ${stages.length - 1} that fit`);
-  const row = make(stage, 'div', { class: 'tokens' });
+  let words = [], stages = [];
+  const steps = stepper(controls, 'Step', 1, () => update(), i => `${i} of ${stages.length - 1}`);
+  const row = make(stage, 'div', { class: bytes ? 'tokens bytes' : 'tokens' });
   const said = make(stage, 'p', { 'aria-live': 'polite' });
+
+  // a short list of merges is shown
+  const list = make(stage, 'p', { class: 'merges' }, 'The merges, in order: ');
+  const chips = pairs.length > 20 ? [] : pairs.map(pair => make(list, 'span', {}, pair.map(shown).join(' + ')));
+  list.hidden = !chips.length;
 
   // The pieces at first, and again after each merge that applies, with what it made.
   const cut = () => {
-    const words = bytes ? input.value.match(PIECES) || [] : input.value.split(' ').filter(word => word);
+    words = bytes ? input.value.match(PIECES) || [] : input.value.split(' ').filter(word => word);
     let pieces = words.map(word => bytes ? inLetters(word) : [...word]);
     stages = [{ pieces: pieces.map(tokens => tokens.map(token => ({ text: token }))) }];
     pairs.forEach((pair, rank) => {
@@ -72,26 +91,40 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
   };
 
   const update = () => {
-    const { pair, rank, pieces } = stages[steps.value];
+    const now = steps.value, last = stages.length - 1;
+    const { pair, rank, pieces } = stages[now];
     row.replaceChildren();
     let n = 0;
     const unknown = new Set();
-    for (const tokens of pieces) {
+    pieces.forEach((tokens, i) => {
       const word = make(row, 'span', { class: 'piece' });
+      let from = 0;
       for (const token of tokens) {
         const isKnown = bytes || known.has(token.text) || [...token.text].length > 1;
-        if (!isKnown) unknown.add(token.text);
-        make(word, 'span', { class: token.made ? 'made' : isKnown ? '' : 'unknown' }, shown(token.text));
+        if (!isKnown) unknown.add(shown(token.text));
+        const unit = make(word, 'span', { class: 'unit' });
+        make(unit, 'span', { class: token.made ? 'cut made' : isKnown ? 'cut' : 'cut unknown' }, shown(token.text));
+        const of = bytes ? parts(words[i], from, from + token.text.length) : [];
+        if (of.length) make(unit, 'span', { class: 'muted' }, `of ${of.map(visible).join(', ')}`);
+        from += token.text.length;
         n++;
       }
-    }
-    const count = `${n} token${n === 1 ? '' : 's'}`;
-    const from = bytes ? 'Bytes' : 'Characters';
-    said.textContent = !n ? 'Type a text.'
-      : (stages.length === 1 ? `None of the ${pairs.length} merges fits. ${count}.`
-        : pair ? `${count}, after ${shown(pair[0])} + ${shown(pair[1])}, number ${rank + 1} of the ${pairs.length} merges.`
-        : `${from}, before any merge: ${count}.`)
-      + (unknown.size ? ` Unknown: ${[...unknown].join(' ')}` : '');
+    });
+    const used = new Set(stages.slice(1, now + 1).map(stage => stage.rank));
+    chips.forEach((chip, i) => { chip.className = i === rank ? 'made' : used.has(i) ? 'used' : 'muted'; });
+
+    const count = (many, word) => `${many} ${word}${many === 1 ? '' : 's'}`;
+    const all = `the ${count(pairs.length, 'merge')}`;
+    const joins = pair && `joins ${shown(pair[0])} + ${shown(pair[1])}`;
+    const sentences = !n ? ['Type something.']
+      : !last ? [`None of ${all} applies.`, `${count(n, 'token')}.`]
+      : now === last ? [`${last} of ${all} ${last === 1 ? 'applies' : 'apply'}.`,
+        `The last one, number ${rank + 1}, ${joins}.`, `${count(n, 'token')}.`]
+      : now ? [`Step ${now} ${joins}, number ${rank + 1} of ${all}.`, `${count(n, 'token')}.`]
+      : [`${count(n, bytes ? 'byte' : 'character')}, before any merge.`];
+    if (unknown.size) sentences.push(`Unknown: ${[...unknown].join(' ')}`);
+    if (input.value.length >= LIMIT) sentences.push(`No more than ${LIMIT} characters fit.`);
+    said.textContent = sentences.join(' ');
   };
   input.addEventListener('input', cut);
   cut();

@@ -1,58 +1,49 @@
-// A mask whose rows can be chosen: which keys may this position attend to?
+// A causal mask with one row selected: what may this position attend to?
 
-start('mask-rows', (stage, { words, targets, pad, causal, padding, row }) => {
-  const LOOKS = { yes: '✓', future: '!', pad: '○', no: '' };
-  const masks = make(stage, 'div', { class: 'controls' });
-  const isCausal = check(masks, 'causal mask', causal, () => update());
-  const isPadded = check(masks, 'padding mask', padding, () => update());
+start('mask-rows', (stage, { words, targets, row, causal }) => {
+  const last = words.length - 1;
+  const controls = make(stage, 'div', { class: 'controls' });
+  const steps = stepper(controls, 'Row', last, () => update(), i => `${i + 1} of ${words.length}`);
+  const isCausal = check(make(stage, 'div', { class: 'controls' }), 'causal mask', causal, () => update());
 
-  const grid = make(make(stage, 'div', { class: 'scroll' }), 'div', { class: 'mask', role: 'group',
-    'aria-label': 'Rows of the mask' });
-  grid.style.setProperty('--columns', words.length);
-  make(grid, 'span', { class: 'muted' }, 'reads → predicts');
-  for (const word of words) make(grid, 'span', { class: word === pad ? 'key muted' : 'key' }, word);
-  const choose = i => { row = i; update(); };
-  const rows = words.map((word, i) => {
-    const name = button(grid, word === pad ? pad : `${word} → ${targets[i]}`, () => choose(i));
-    const cells = words.map(() => make(grid, 'span', { class: 'cell', 'aria-hidden': true }));
-    for (const cell of cells) cell.addEventListener('click', () => choose(i));
-    return { name, cells };
+  const names = words.map((word, i) => `${word} → ${targets[i]}`);
+  const heading = 'reads → predicts';
+  const grid = make(make(stage, 'div', { class: 'scroll' }), 'div', { class: 'mask', 'aria-hidden': true });
+  grid.style.setProperty('--name', `${.56 * Math.max(heading.length, ...names.map(name => name.length))}em`);
+  const head = make(grid, 'div', { class: 'mask-row' });
+  make(head, 'span', { class: 'muted' }, heading);
+  for (const word of words) make(make(head, 'span', { class: 'key' }), 'span', {}, word);
+  const rows = names.map((name, i) => {
+    const line = make(grid, 'div', { class: 'mask-row' });
+    line.addEventListener('click', () => steps.reset(last, i));
+    make(line, 'span', {}, name);
+    return { line, cells: words.map(() => make(line, 'span')) };
   });
-  const said = make(stage, 'p', { 'aria-live': 'polite' });
 
-  const legend = make(stage, 'p', { class: 'legend muted' });
-  const meanings = { yes: 'may attend', future: 'sees a word it has to predict', pad: 'sees padding', no: 'masked' };
-  for (const [look, meaning] of Object.entries(meanings)) {
+  const MARKS = { yes: '✓', no: '', bad: '!' };
+  const legend = make(stage, 'p', { class: 'mask-legend' });
+  for (const [look, meaning] of [['yes', 'may attend'], ['no', 'hidden'], ['bad', 'a later word that isn’t hidden']]) {
     const entry = make(legend, 'span');
-    make(entry, 'span', { class: `cell ${look}`, 'aria-hidden': true }, LOOKS[look]);
+    make(entry, 'span', { class: `cell ${look}`, 'aria-hidden': true }, MARKS[look]);
     entry.append(meaning);
   }
+  const said = make(stage, 'p', { 'aria-live': 'polite' });
 
-  const allowed = (i, j) =>
-    (!isCausal.value || j <= i) && (!isPadded.value || words[j] !== pad);
-  const lookOf = (i, j) => {
-    if (!allowed(i, j)) return 'no';
-    if (words[j] === pad) return 'pad';
-    return j > i && words[i] !== pad ? 'future' : 'yes';
-  };
   const update = () => {
-    rows.forEach(({ name, cells }, i) => {
-      name.setAttribute('aria-pressed', i === row);
+    const now = steps.value, isOn = isCausal.value;
+    rows.forEach(({ line, cells }, i) => {
+      line.className = i === now ? 'mask-row pick now' : 'mask-row pick';
       cells.forEach((cell, j) => {
-        const look = lookOf(i, j);
-        cell.className = `cell ${look}${i === row ? ' now' : ''}`;
-        cell.textContent = LOOKS[look];
+        const look = j <= i ? 'yes' : isOn ? 'no' : 'bad';
+        cell.className = `cell ${look}`;
+        cell.textContent = MARKS[look];
       });
     });
-    const seen = words.filter((_, j) => allowed(row, j));
-    const isPad = words[row] === pad;
-    const parts = [`${words[row]} may attend to: ${seen.join(', ')}.`];
-    if (isPad) parts.push(`It is padding, so nobody uses what it gets.`);
-    else if (lookOf(row, row + 1) === 'future')
-      parts.push(`That includes ${words[row + 1]}, the word it has to predict. It can copy it.`);
-    if (!isPad && seen.includes(pad))
-      parts.push(`Some of its weight goes to ${pad}, which means nothing.`);
+    const seen = isOn ? words.slice(0, now + 1) : words;
+    const parts = [`${words[now]} may attend to: ${seen.join(', ')}.`, `It has to predict ${targets[now]}.`];
+    if (!isOn && now < last) parts.push(`That’s the next word, so it can copy it.`);
+    if (!isOn && now === last) parts.push(`No word comes after it, so there is nothing to copy.`);
     said.textContent = parts.join(' ');
   };
-  update();
+  steps.reset(last, row);
 });

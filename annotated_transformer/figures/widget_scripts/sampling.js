@@ -1,24 +1,32 @@
 // Temperature, top-k, top-p and min-p on one distribution, in the order of the library's sampler.
 
-start('sampling', (stage, { words, log_probs, shown, fits }) => {
-  const n = words.length, off = 'off';
+start('sampling', (stage, { words, log_probs, shown, fitting }) => {
+  const n = words.length, most = Math.min(20, n - 1), off = 'off';
   const controls = make(stage, 'div', { class: 'controls four' });
-  const slider = (name, limits, say) => range(controls, name, limits, () => update(), say);
+  const slider = (name, limits, say) => {
+    const made = range(controls, name, limits, () => update(), say);
+    return Object.assign(made, { name, start: limits.value, say });
+  };
   const temperature = slider('Temperature', { min: .1, max: 3, step: .1, value: 1 }, x => fixed(x, 1));
-  const topK = slider('Top-k', { min: 1, max: shown + 1, value: shown + 1 }, k => k > shown ? off : k);
+  const topK = slider('Top-k', { min: 1, max: most + 1, value: most + 1 }, k => k > most ? off : k);
   const topP = slider('Top-p', { min: .05, max: 1, step: .05, value: 1 }, p => p === 1 ? off : fixed(p));
   const minP = slider('Min-p', { min: 0, max: 1, step: .05, value: 0 }, p => p === 0 ? off : fixed(p));
+  const sliders = [temperature, topK, topP, minP];
 
   const table = make(stage, 'div', { class: 'choices number' });
   const names = [...words.slice(0, shown), `${n - shown} others`];
-  const rows = names.map(name => {
+  const rows = names.map((name, i) => {
     const word = make(table, 'span', {}, name), track = make(table, 'span', { class: 'track' });
-    const [before, bar] = ['before', 'bar'].map(look => make(track, 'span', { class: look }));
+    const before = make(track, 'span', { class: 'before' });
+    const bar = make(track, 'span', { class: i < shown ? 'bar' : 'bar rest' });
     return { word, before, bar, said: make(table, 'span') };
   });
   const said = make(stage, 'p', { 'aria-live': 'polite' });
+
   const draws = make(stage, 'div', { class: 'controls draws' });
   button(draws, 'Draw 20 words', () => {
+    before.replaceChildren(...latest.childNodes);
+    if (before.firstChild) before.firstChild.data = before.firstChild.data.replace('At', 'Before that, at');
     const counts = new Map();
     for (let i = 0; i < 20; i++) {
       let rest = Math.random(), word = 0;
@@ -26,35 +34,34 @@ start('sampling', (stage, { words, log_probs, shown, fits }) => {
       while (!probs[word]) word--; // rounding at the end
       counts.set(words[word], (counts.get(words[word]) || 0) + 1);
     }
-    // the draw before this one stays, to compare
-    while (drawn.children.length > 1) drawn.lastChild.remove();
-    const line = make(drawn, 'p', { class: 'draw' });
-    drawn.prepend(line);
-    const isFit = word => fits.includes(word);
-    const nFit = sum([...counts].filter(([word]) => isFit(word)).map(pair => pair[1]));
-    make(line, 'b', {}, settings() + (fits.length ? `: ${nFit} of 20 fit.` : ':'));
-    [...counts].sort((a, b) => b[1] - a[1]).forEach(([word, n], i) => {
-      line.append(i ? ', ' : ' ');
-      make(line, isFit(word) ? 'mark' : 'span', {}, `${word} ${n}`);
+    const fit = word => fitting.includes(word);
+    const settings = sliders.map(({ name, value, say }) => `${name.toLowerCase()} ${say(value)}`)
+      .filter((text, i) => !i || !text.endsWith(off)).join(', ');
+    latest.textContent = `At ${settings}: `;
+    [...counts].sort((a, b) => b[1] - a[1]).forEach(([word, count], i) => {
+      latest.append(i ? ', ' : '');
+      make(latest, fit(word) ? 'b' : 'span', {}, word);
+      latest.append(` ${count}`);
     });
+    const good = sum([...counts].filter(([word]) => fit(word)).map(([, count]) => count));
+    latest.append(fitting.length ? `. ${good} of 20 fit.` : '.');
+    latest.className = 'drawn';
   });
-  button(draws, 'Reset', () => {
-    [temperature.value, topK.value, topP.value, minP.value] = [1, shown + 1, 1, 0];
+  button(draws, 'Reset the sliders', () => {
+    for (const one of sliders) one.value = one.start;
     update();
   });
-  const drawn = make(stage, 'div', { class: 'drawn', 'aria-live': 'polite' });
-  const settings = () => [`Temperature ${fixed(temperature.value, 1)}`,
-    ...[['top-k', topK], ['top-p', topP], ['min-p', minP]].filter(([, slider]) => slider.input.getAttribute('aria-valuetext') !== off)
-      .map(([name, slider]) => `${name} ${slider.input.getAttribute('aria-valuetext')}`)].join(', ');
+  const latest = make(stage, 'p', { class: 'drawn', 'aria-live': 'polite' });
+  const before = make(stage, 'p', { class: 'drawn muted' });
 
   // Words are in order, the best first; so is what a filter keeps.
   const keep = (scores, may) => scores.map((score, i) => may(i) ? score : -Infinity);
   let probs = [];
   const update = () => {
     const scores = log_probs.map(score => (score - log_probs[0]) / temperature.value);
-    const before = softmax(scores);
+    const unfiltered = softmax(scores);
     let kept = scores;
-    if (topK.value <= shown) kept = keep(kept, i => i < topK.value);
+    if (topK.value <= most) kept = keep(kept, i => i < topK.value);
     if (topP.value < 1) {
       let better = 0;
       const found = softmax(kept);
@@ -69,17 +76,18 @@ start('sampling', (stage, { words, log_probs, shown, fits }) => {
     const isLeft = kept.map(score => score > -Infinity);
 
     const together = all => [...all.slice(0, shown), sum(all.slice(shown))];
-    const [first, last] = [together(before), together(probs)];
+    const [first, last] = [together(unfiltered), together(probs)];
     rows.forEach((row, i) => {
       row.before.style.width = `${100 * first[i]}%`;
       row.bar.style.width = `${100 * last[i]}%`;
       const left = i < shown ? isLeft[i] : isLeft.slice(shown).includes(true);
-      row.said.textContent = left ? fixed(last[i]) : 'cut';
+      row.said.textContent = left ? fixed(last[i]) : '–';
       row.word.className = row.said.className = left ? '' : 'muted';
     });
     const left = isLeft.filter(is => is).length;
-    said.textContent = left === n ? `All ${n} tokens can be drawn.`
-      : `${left} of ${n} tokens can be drawn. The ${n - left} that are cut had ${fixed(sum(before.filter((_, i) => !isLeft[i])))} together.`;
+    said.textContent = left === n ? `None of the ${n} tokens is cut.`
+      : `${left} of ${n} tokens are left. Those that are cut had ${fixed(sum(unfiltered.filter((_, i) => !isLeft[i])))} together.`;
+    latest.className = 'drawn muted'; // drawn with other settings
   };
   update();
 });
