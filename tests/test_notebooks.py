@@ -1,5 +1,6 @@
 "Notebooks are committed as they were run, without errors, and open with a title and a promise."
 
+import re
 import sys
 
 import pytest
@@ -59,3 +60,23 @@ def test_opens_with_a_title_and_a_promise():
             wrong.append(f"{chapter.name} opens with {lines[:2]}")
 
     assert not wrong, "expected '# Title' and '> one sentence'\n" + "\n".join(wrong)
+
+
+def test_without_its_script_an_output_is_a_picture():
+    "JupyterLab before a notebook is trusted, and GitHub always, take out scripts and styles."
+    wrong = []
+    for chapter in chapters():
+        for cell in chapter.cells:
+            for output in cell.outputs:
+                shown = "".join(output.get("data", {}).get("text/html", ""))
+                if "<script" not in shown:
+                    continue
+
+                left = re.sub(r"<(script|style)\b.*?</\1>", "", shown, flags=re.S)
+                pictures = re.findall(r'<img [^>]*alt="\S[^>]* src="data:image/', left)
+                others = set(re.findall(r"<(\w+)", left)) - {"div", "p", "img"}
+                if len(pictures) != 1 or others:
+                    counted = f"{len(pictures)} pictures, and {sorted(others)}"
+                    wrong.append(f"{chapter.name}, cell {cell.id}: {counted}")
+
+    assert not wrong, "expected one picture alone:\n" + "\n".join(wrong)
