@@ -130,7 +130,7 @@ def beginning(text: str) -> str:
     "A value as it is if it's short; of a long list, table or text the beginning; of other long code nothing."
     if len(text) <= LONGEST_VALUE:
         return text
-    if text[0] not in "'\"([{":
+    if not text.startswith(("'", '"', "(", "[", "{", "dict(")):
         return ""
     start = text[: LONGEST_VALUE - 3]
     whole_items = start.rpartition(", ")[0]

@@ -325,15 +325,20 @@ AMOUNT = (
     r"[−+±~≈<>–-]?\d(?:[\d.,/e·⁻⁰¹²³⁴-⁹−+-]|, )*"  # 12, 1.5, 2.0e-3, 3·10⁻⁷
     r"( ?(%|×|k|M|bn|[kMGT]i?B|[mµn]?s))?"
 )
-NUMBER = re.compile(rf"{AMOUNT}( (±|to|of|×|→) {AMOUNT})?")  # 62 ± 2 %, 1.23 to 1.52
+NUMBER = (
+    re.compile(  # 62 ± 2 %, 1.23 to 1.52; long lists of numbers may go on in the next line
+        rf"(?=.{{1,15}}$){AMOUNT}( (±|to|of|×|→|·) {AMOUNT})?"
+    )
+)
 
 
 LONG_CELL = 36  # characters, more than fit on a line of a phone beside another column
+LONG_ROW = 60  # characters of a table whose columns would be one or two words wide there
 
 
 class KindsOfTables(SphinxPostTransform):
-    """A cell with nothing but a number gets the class `number`, so that its unit stays on the same line. A table with several
-    columns of words gets the class `words`: a phone shows its rows below one another, one cell per line."""
+    """A cell with nothing but a number gets the class `number`, so that its unit stays on the same line. A table with three
+    columns or more, of words, gets the class `words`: a phone shows the cells of a row below one another."""
 
     default_priority = 900  # when MyST-NB has chosen the outputs
 
@@ -346,8 +351,10 @@ class KindsOfTables(SphinxPostTransform):
             rows = [row.children for row in table.findall(nodes.row)]
             lengths = [[len(cell.astext()) for cell in row] for row in rows]
             longest = [max(column) for column in zip(*lengths)]
-            n_long = sum(length > LONG_CELL for length in longest)
-            if len(longest) > 2 and n_long > 1 and "api-table" not in table["classes"]:
+            if len(longest) < 3 or "api-table" in table["classes"]:
+                continue
+            is_wide = sum(min(length, LONG_CELL) for length in longest) > LONG_ROW
+            if is_wide and max(longest[1:]) > LONG_CELL:
                 table["classes"].append("words")
 
 

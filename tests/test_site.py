@@ -335,6 +335,8 @@ def test_long_exported_code_of_the_reference_is_folded_below_its_blocks(pages):
         "2.0e-3": True,
         "3·10⁻⁷": True,
         "01, 64": True,
+        "1.4 · 10²⁰": True,
+        "-1.07, -0.53, 0.00, 1.60": False,
         "1,048,576": True,
         "2.1 ms": True,
         "0.weight": False,

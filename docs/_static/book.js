@@ -29,8 +29,12 @@ document.querySelectorAll("article table.table td").forEach(cell => {
 
 // On a phone, rows of words lie below one another, and each cell says what its column is.
 document.querySelectorAll("article table.words").forEach(table => {
-  const heads = [...table.querySelectorAll("thead th, thead td")].map(head => head.textContent.trim());
-  table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => { if (i && heads[i]) cell.dataset.label = heads[i]; }));
+  // the formulas of a column, and meanings, speak for themselves
+  const heads = [...table.querySelectorAll("thead th, thead td")].map(head => head.querySelector(".math") ? "" : head.textContent.trim());
+  table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => {
+    if (i && cell.textContent.trim() === "–") cell.classList.add("nothing");
+    if (i && heads[i] && heads[i] !== "meaning") cell.dataset.label = heads[i];
+  }));
 });
 
 // What is wider than its place can be reached and scrolled by keyboard, says what it is, and fades where it goes on.
