@@ -32,7 +32,7 @@ document.querySelectorAll("article table.words").forEach(table => {
   // the formulas of a column, and meanings, speak for themselves
   const heads = [...table.querySelectorAll("thead th, thead td")].map(head => head.querySelector(".math") ? "" : head.textContent.trim());
   table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => {
-    if (i && cell.textContent.trim() === "–") cell.classList.add("nothing");
+    if (i && ["", "–"].includes(cell.textContent.trim())) cell.classList.add("nothing");
     if (i && heads[i] && heads[i] !== "meaning") cell.dataset.label = heads[i];
   }));
 });
