@@ -1,6 +1,7 @@
 """The `{api}` block: what a reader wants to know about one public name of the library.
 
-It is one folded line with the purpose and a link to the source; inside, the parameters as a table. nbdev's own `show_doc` would
+It is one folded line with the purpose and a link to the source; inside, the parameters as a table. Where the page doesn't show the
+code, in the parts where people look things up, the line has the call's arguments, too. nbdev's own `show_doc` would
 print the whole signature a second time, right below the code that the reader has just read, and would run the library to do so.
 
 Names in backticks that have such a block become links to it. (nbdev's linker would also link `L`, the number of layers, to
@@ -87,6 +88,11 @@ def table(rows) -> nodes.table:
     return nodes.table("", group, classes=["api-table"])
 
 
+def told(rows) -> list:
+    "The rows that say more than a signature does: a type or a meaning."
+    return [row for row in rows if row.type or row.meaning]
+
+
 def description(node, rows, with_lead=False) -> list:
     "The inside of a block: prose, labelled facts, and `rows` of parameters."
     first, rest, labelled = facts(node)
@@ -110,24 +116,37 @@ def description(node, rows, with_lead=False) -> list:
 
 
 def constant(node, name, comments) -> list:
-    "What is said of a constant: its comment, or its value if that is short."
+    "What is said of a constant: its comment, or its value, of a long one the beginning."
     if node.end_lineno in comments:
         return inline(comments[node.end_lineno].text)
-    text = value_of(node, name)
-    if 0 < len(text) <= 60:
-        return [nodes.Text("= "), code(text, "api-type")]
-    return []
+    text = beginning(value_of(node, name))
+    return [nodes.Text("= "), code(text, "api-type")] if text else []
+
+
+LONGEST_VALUE = 60  # characters
+
+
+def beginning(text: str) -> str:
+    "A value as it is if it's short; of a long list, table or text the beginning; of other long code nothing."
+    if len(text) <= LONGEST_VALUE:
+        return text
+    if not text.startswith(("'", '"', "(", "[", "{", "dict(")):
+        return ""
+    start = text[: LONGEST_VALUE - 3]
+    whole_items = start.rpartition(", ")[0]
+    return f"{whole_items}, …" if whole_items else f"{start} …"
 
 
 # ---- The block ----
 
 
 class Api(SphinxDirective):
-    "`{api} module name`: the block for one public name. The option `open` unfolds it, for code that the page does not show."
+    """`{api} module name`: the block for one public name. The option `unseen` says that the page does not show the code, `call`
+    that the line has the arguments, too, and `open` unfolds the block."""
 
     required_arguments = 2
     has_content = False
-    option_spec = {"open": directives.flag}
+    option_spec = dict.fromkeys(("unseen", "call", "open"), directives.flag)
 
     def run(self):
         self.module, self.name = self.arguments
@@ -138,14 +157,15 @@ class Api(SphinxDirective):
         self.comments = module.comments
         node = module.public[self.name]
 
-        is_open = "open" in self.options
-        block = details(ids=[f"api-{self.name}"], classes=["api"], open=is_open)
+        block = details(
+            ids=[f"api-{self.name}"], classes=["api"], open="open" in self.options
+        )
 
         # the line that is always seen
         shown = self.name
         if isinstance(node, DEFINITIONS):
             lead = inline(facts(node).first)
-            if is_open:
+            if "call" in self.options:
                 shown += signature(node)
         else:
             lead = constant(node, self.name, self.comments)
@@ -166,8 +186,12 @@ class Api(SphinxDirective):
         else:
             self.register(block, self.name, "data")
 
+        # code right above a constant says all that its block could; the block stays for links
+        classes = ["api-entry"]
+        if not isinstance(node, DEFINITIONS) and "unseen" not in self.options:
+            classes.append("seen")
         source = paragraph(self.source(node, self.name))
-        return [nodes.container("", block, source, classes=["api-entry"])]
+        return [nodes.container("", block, source, classes=classes)]
 
     def class_body(self, node) -> list:
         "Parameters of `__init__`, or the fields where there is none; then the methods."
@@ -195,7 +219,8 @@ class Api(SphinxDirective):
         )
         term["ids"].append(f"api-{name}")
         self.register(term, name, "property" if is_property(node) else "method")
-        return [term, *description(node, parameters(node, self.comments), with_lead=True)]
+        rows = told(parameters(node, self.comments))
+        return [term, *description(node, rows, with_lead=True)]
 
     def register(self, node, name, kind):
         "Make a name known: to search, to the index, to links."

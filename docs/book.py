@@ -54,7 +54,7 @@ def read_notebook(app, docname, source):
         if cell["cell_type"] == "code":
             if folding.HIDDEN & directives_of(cell["source"]).keys():
                 continue
-            cell = with_metadata(cell)
+            cell = with_metadata(cell, is_long(cell["source"], docname))
         if cell["source"]:
             shown.append(cell)
 
@@ -63,68 +63,107 @@ def read_notebook(app, docname, source):
     source[0] = json.dumps(notebook)
 
 
+# Lines of exported code that a page shows unfolded, in the two parts of the book that people don't read from beginning to end
+LONGEST_CODE = {"In depth": 100, "Reference": 45}
+
+
 @functools.cache
-def looked_up() -> set[str]:
-    "The notebooks in the two parts of the book that people don't read from beginning to end."
+def looked_up() -> dict[str, str]:
+    "The notebooks in these two parts, and the part that each is in."
     index = Path(__file__).resolve().parents[1] / "nbs" / "index.md"
-    names = set()
+    found = {}
     for block in re.findall(
         r"^```\{toctree\}\n(.*?)^```", index.read_text(encoding="utf-8"), re.M | re.S
     ):
-        if re.search(r":caption: (In depth|Reference)\n", block):
-            names.update(block.split())
-    return names
+        part = re.search(r":caption: (.+)\n", block)
+        if part and part[1] in LONGEST_CODE:
+            found.update(dict.fromkeys(block.split(), part[1]))
+    return found
+
+
+def is_long(source, docname) -> bool:
+    "Whether the code of an exported cell is folded: those who look something up came for what it does and takes."
+    if "exports" not in directives_of(source) or docname not in looked_up():
+        return False
+    return len(without_directives(source).splitlines()) > LONGEST_CODE[looked_up()[docname]]
 
 
 def with_api_blocks(cells, package, docname):
-    "The cells, and after each exported one a Markdown cell with the blocks of its public names."
+    """The cells, and with each exported one a Markdown cell with the blocks of its public names: below the code, or above it if
+    the code is folded."""
     default = None
     for cell in cells:
         default = directives_of(cell["source"]).get("default_exp", default)
 
-    for cell in cells:
-        yield cell
+    for i, cell in enumerate(cells):
         found = directives_of(cell["source"]) if cell["cell_type"] == "code" else {}
         if "export" not in found and "exports" not in found:
+            yield cell
             continue
 
-        # `#| exports` shows its code; of `#| export` the block is all that is seen, so that it's open where people look things up
         module = found.get("exports") or found.get("export") or default
-        is_open = "exports" not in found and docname in looked_up()
-        options = "\n:open:" if is_open else ""
-
         path = package / f"{module.replace('.', '/')}.py"
         public = library.read_module(path).public if path.exists() else {}
-        blocks, missing = [], []
+        names, missing = [], []
         for statement in ast.parse(cell["source"]).body:
             for name in library.names_of(statement):
                 if name in public:
-                    blocks.append(f"```{{api}} {module} {name}{options}\n```")
+                    names.append(name)
                 elif not name.startswith("_"):
                     missing.append(name)
+
+        # `#| exports` shows its code. Of other code the blocks are all that is seen: where people look things up a list of calls,
+        # or one that stands alone, unfolded
+        folded = is_long(cell["source"], docname)
+        options = ""
+        if "exports" not in found or folded:
+            options += "\n:unseen:"
+            if docname in looked_up():
+                options += "\n:call:"
+                if len(names) == 1 and not any(map(is_unseen, neighbours(cells, i))):
+                    options += "\n:open:"
+        blocks = [f"```{{api}} {module} {name}{options}\n```" for name in names]
         if missing:
             log.warning(
                 f"{docname} exports {', '.join(missing)}, which {path.name} does not have in its __all__: run nbdev_export",
                 location=docname,
             )
-        if blocks:
-            yield dict(
-                cell_type="markdown",
-                id=cell["id"] + "-api",
-                metadata={},
-                source="\n\n".join(blocks),
-            )
+        entries = dict(
+            cell_type="markdown",
+            id=cell["id"] + "-api",
+            metadata={},
+            source="\n\n".join(blocks),
+        )
+        yield from (entries, cell) if folded else (cell, entries)
 
 
-def with_metadata(cell):
-    "The directives of a code cell as the metadata that MyST-NB reads; the directives themselves go."
+def neighbours(cells, i) -> list:
+    "The cells before and after one that a page shows something of."
+    kept = [
+        cell
+        for cell in cells
+        if cell is cells[i]
+        or cell["cell_type"] == "markdown"
+        or not directives_of(cell["source"]).keys() & {"hide", "exporti", "default_exp"}
+    ]
+    place = kept.index(cells[i])
+    return kept[max(place - 1, 0) : place] + kept[place + 1 : place + 2]
+
+
+def is_unseen(cell) -> bool:
+    "Whether a cell is for the library and its code not on the page."
+    return cell["cell_type"] == "code" and "export" in directives_of(cell["source"])
+
+
+def with_metadata(cell, folded=False):
+    "The directives of a code cell as the metadata that MyST-NB reads; the directives themselves go. `folded`: its code is."
     found = directives_of(cell["source"])
     tags, options = [], {}
     if found.get("echo") == "false":
         tags.append("remove-input")
     if found.get("output") == "false":
         tags.append("remove-output")
-    if found.get("code-fold") == "true":
+    if folded or found.get("code-fold") == "true":
         tags.append("hide-input")
         options["code_prompt_show"] = "Show the code"
         options["code_prompt_hide"] = "Show the code"

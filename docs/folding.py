@@ -3,7 +3,7 @@ to be run. In the notebook both are ordinary cells. (And what it must not fold: 
 
 A cell is folded if it checks something, shows no result, and defines nothing that code shown further down uses; so what a page
 shows can be followed without unfolding. A cell that defines a function `test_...` stays in sight: there a test is what the page
-is about.
+is about. Code of pictures and tables that a notebook folds (`#| code-fold: true`) has one line to unfold, however many cells it is.
 """
 
 import ast
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -136,18 +137,25 @@ def mark_tests(cells, imports=""):
     "Tag the code cells of a page that will be under `Tests`. `imports` is code that the page shows."
     known = names(imports).imported
     used = set()  # by shown code further down
-    for cell in reversed(cells):
+    for cell, below in zip(reversed(cells), [None, *reversed(cells)]):
         if cell["cell_type"] != "code":
             continue
         found = names(cell["source"])
 
         has_result = cell.get("outputs") and "remove-output" not in tags(cell)
         is_apart = {"exports", "hide-input", "remove-input"} & set(tags(cell))
-        is_subject = any(name.startswith("test_") for name in found.defined)
+        is_subject = re.search(r"^def test_", cell["source"], re.M)
         is_needed = (found.defined | found.imported - known) & used
         if checks(cell["source"]):
             if not (has_result or is_apart or is_subject or is_needed):
                 cell["metadata"]["tags"] = [*tags(cell), "tests"]
+                continue
+
+        # what is folded right above tests, and is for them alone
+        is_prepared = "hide-input" in tags(cell) and "exports" not in tags(cell)
+        if is_prepared and below and "tests" in tags(below):
+            if not has_result and not found.defined & used:
+                cell["metadata"] = {"tags": ["tests"]}
                 continue
 
         used -= found.defined
@@ -159,14 +167,14 @@ def fold_tests(doctree):
     "Put marked cells that follow one another under one line."
     sections = []
     for node in doctree.findall(nodes.container):
-        if checks_of(node) and node.parent not in sections:
+        if is_test(node) and node.parent not in sections:
             sections.append(node.parent)
 
     for section in sections:
         children = []
         block = None  # of tests, to which the next ones are added
         for child in section.children:
-            if not checks_of(child):
+            if not is_test(child):
                 children.append(child)
                 block = None
                 continue
@@ -183,17 +191,20 @@ def fold_tests(doctree):
         section += children
 
 
+def is_test(node) -> bool:
+    "Whether it's a cell that is to be folded."
+    return isinstance(node, nodes.container) and "tag_tests" in node["classes"]
+
+
 def checks_of(node) -> int:
-    "The number of checks in a cell that is to be folded."
-    if not isinstance(node, nodes.container) or "tag_tests" not in node["classes"]:
-        return 0
+    "The number of checks in a cell."
     (listing,) = node.findall(nodes.literal_block)
     return checks(listing.astext())
 
 
 def count_of_tests(block) -> str:
     number = on_gpu = 0
-    for child in block.children:
+    for child in filter(is_test, block.children):
         number += checks_of(child)
         if "tag_cuda" in child.get("classes", ()):
             on_gpu += checks_of(child)
@@ -202,6 +213,28 @@ def count_of_tests(block) -> str:
     if on_gpu:
         words += f", {on_gpu} on a GPU, not run for this page"
     return words
+
+
+# ---- "Show the code" ----
+
+
+class JoinFolds(SphinxPostTransform):
+    "Folded code that shows nothing joins the folded code right below it: one line to unfold, not several in a row."
+
+    default_priority = 200  # when MyST-NB has folded the code
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for fold in list(self.document.findall(HideCodeCellNode)):
+            cell = fold.parent
+            if len(cell.children) > 1 or "tag_exports" in cell["classes"]:
+                continue
+            below = cell.next_node(descend=False, siblings=True)
+            if below is None or not below.children:
+                continue
+            if isinstance(below.children[0], HideCodeCellNode):
+                below.children[0].insert(0, fold.children)
+                cell.parent.remove(cell)
 
 
 # ---- Imports ----
@@ -261,7 +294,7 @@ class Imports(SphinxDirective):
         return [details("", line, listing, classes=["fold", "imports"])]
 
 
-# ---- What is printed ----
+# ---- What is printed, and tables ----
 
 SENTENCE = 50  # characters of a column: more is a sentence
 
@@ -288,8 +321,47 @@ class KeepColumns(SphinxPostTransform):
                     listing["classes"].append("columns")
 
 
+AMOUNT = (
+    r"[−+±~≈<>–-]?\d(?:[\d.,/e·⁻⁰¹²³⁴-⁹−+-]|, )*"  # 12, 1.5, 2.0e-3, 3·10⁻⁷
+    r"( ?(%|×|k|M|bn|[kMGT]i?B|[mµn]?s))?"
+)
+NUMBER = (
+    re.compile(  # 62 ± 2 %, 1.23 to 1.52; long lists of numbers may go on in the next line
+        rf"(?=.{{1,15}}$){AMOUNT}( (±|to|of|×|→|·) {AMOUNT})?"
+    )
+)
+
+
+LONG_CELL = 36  # characters, more than fit on a line of a phone beside another column
+LONG_ROW = 60  # characters of a table whose columns would be one or two words wide there
+
+
+class KindsOfTables(SphinxPostTransform):
+    """A cell with nothing but a number gets the class `number`, so that its unit stays on the same line. A table with three
+    columns or more, of words, gets the class `words`: a phone shows the cells of a row below one another."""
+
+    default_priority = 900  # when MyST-NB has chosen the outputs
+
+    def run(self, **kwargs):
+        for cell in self.document.findall(nodes.entry):
+            if NUMBER.fullmatch(cell.astext().strip()):
+                cell["classes"].append("number")
+
+        for table in self.document.findall(nodes.table):
+            rows = [row.children for row in table.findall(nodes.row)]
+            lengths = [[len(cell.astext()) for cell in row] for row in rows]
+            longest = [max(column) for column in zip(*lengths)]
+            if len(longest) < 3 or "api-table" in table["classes"]:
+                continue
+            is_wide = sum(min(length, LONG_CELL) for length in longest) > LONG_ROW
+            if is_wide and max(longest[1:]) > LONG_CELL:
+                table["classes"].append("words")
+
+
 def setup(app):
+    app.add_post_transform(JoinFolds)
     app.add_post_transform(KeepColumns)
+    app.add_post_transform(KindsOfTables)
     app.add_node(details, html=(visit_details, depart_details))
     app.add_node(summary, html=(visit_summary, depart_summary))
     app.add_directive("imports", Imports)

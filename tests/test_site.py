@@ -240,7 +240,9 @@ def test_only_tests_are_folded_and_say_how_many(pages, docs):
         for block in pages[chapter.name].select("details.tests"):
             assert not block.has_attr("open")
             found = [cells[text] for text in listings(block)]
-            assert all(checks(cell.source) and not cell.outputs for cell in found)
+            assert not any(cell.outputs for cell in found)
+            for cell in found:  # models for the tests may be there, too
+                assert checks(cell.source) or cell.directive("code-fold") == "true"
 
             number = sum(checks(cell.source) for cell in found)
             said = re.match(r"Tests\s*(\d+)\s*check", block.summary.text.strip())
@@ -287,15 +289,64 @@ def test_which_cells_are_folded(docs):
         )
         for source in folded
     ]
-    apart = dict(
-        cell_type="code", source="assert x", metadata={"tags": ["hide-input"]}, outputs=[]
-    )
+    apart = [
+        dict(cell_type="code", source=source, metadata={"tags": ["hide-input"]}, outputs=[])
+        for source in ("z = 3", "assert x", "z = 2", "k = 1")
+    ]
+    test = dict(cell_type="code", source="assert k", metadata={}, outputs=[])
+    shown = dict(cell_type="code", source="z", metadata={}, outputs=[])
 
-    docs("folding").mark_tests([*cells, apart])
+    docs("folding").mark_tests([*cells, *apart, test, shown])
 
     found = ["tests" in cell["metadata"].get("tags", []) for cell in cells]
     assert found == list(folded.values())
-    assert apart["metadata"]["tags"] == ["hide-input"]
+    assert [cell["metadata"]["tags"] for cell in apart[:3]] == [["hide-input"]] * 3
+    # what is for tests alone is beside them
+    assert apart[3]["metadata"]["tags"] == ["tests"]
+
+
+def test_folded_code_in_a_row_has_one_line_to_unfold(pages):
+    for name, page in pages.items():
+        for cell in page.select("div.cell.tag_hide-input:not(.tag_exports) + div.cell"):
+            above = cell.find_previous_sibling("div")
+            shows_nothing = not above.select(".cell_output")
+            assert not (shows_nothing and cell.select(":scope > details.hide")), name
+
+
+def test_long_exported_code_of_the_reference_is_folded_below_its_blocks(pages):
+    folds = 0
+    for name in parts()["Reference"]:
+        for cell in pages[name].select("div.cell.tag_exports"):
+            long = len(cell.pre.text.strip("\n").splitlines()) > 45
+            assert bool(cell.select("details.hide")) == long, name
+            if long:
+                above = cell.find_previous_sibling("div")
+                assert "api-entry" in above["class"], name
+                folds += 1
+
+    assert folds > 10
+
+
+@pytest.mark.parametrize(
+    "text, is_number",
+    {
+        "99.7 %": True,
+        "62 ± 2 %": True,
+        "1.23 to 1.52": True,
+        "2.0e-3": True,
+        "3·10⁻⁷": True,
+        "01, 64": True,
+        "1.4 · 10²⁰": True,
+        "-1.07, -0.53, 0.00, 1.60": False,
+        "1,048,576": True,
+        "2.1 ms": True,
+        "0.weight": False,
+        "layer 1": False,
+        "3 of them": False,
+    }.items(),
+)
+def test_numbers_in_tables_are_known_with_their_units(docs, text, is_number):
+    assert bool(docs("folding").NUMBER.fullmatch(text)) == is_number
 
 
 def import_statements(module: ast.Module) -> list[str]:

@@ -27,6 +27,16 @@ document.querySelectorAll("article table.table td").forEach(cell => {
   if (/[^\s]{20,}/.test(cell.textContent) && !cell.querySelector("code")) cell.classList.add("long-word");
 });
 
+// On a phone, rows of words lie below one another, and each cell says what its column is.
+document.querySelectorAll("article table.words").forEach(table => {
+  // the formulas of a column, and meanings, speak for themselves
+  const heads = [...table.querySelectorAll("thead th, thead td")].map(head => head.querySelector(".math") ? "" : head.textContent.trim());
+  table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => {
+    if (i && ["", "–"].includes(cell.textContent.trim())) cell.classList.add("nothing");
+    if (i && heads[i] && heads[i] !== "meaning") cell.dataset.label = heads[i];
+  }));
+});
+
 // What is wider than its place can be reached and scrolled by keyboard, says what it is, and fades where it goes on.
 const WIDE = { "pre": "Code", "mjx-container": "Formula", "div.math": "Formula", ".pst-scrollable-table-container": "Table", "div.output": "Output",
   "div.drawing": "Drawing" };
