@@ -211,8 +211,9 @@ def heatmaps(
 
         col_labels = cols[title] if isinstance(cols, dict) else cols
         row_labels = rows[title] if isinstance(rows, dict) else rows
-        turned = 90 if any(len(str(label)) > 1 for label in col_labels or ()) else 0
-        label_axis(ax.xaxis, col_labels, most_cols, fontsize=9, rotation=turned)
+        upright = col_labels is None or all(len(str(label)) == 1 for label in col_labels)
+        turn = 0 if upright else 90
+        label_axis(ax.xaxis, col_labels, most_cols, fontsize=9, rotation=turn)
         label_axis(ax.yaxis, row_labels, most_rows, fontsize=9)
     picture.colorbar(image, ax=axes)
     return picture
@@ -231,7 +232,7 @@ def curves(
 ):
     "Lines over a common horizontal axis; returns the picture."
     if ax is None:
-        _, (ax,) = panels(1, size=(6.0, 3.2))
+        _, (ax,) = panels(1, size=(5.0, 3.0))
 
     for name, values in series.items():
         if isinstance(values, tuple):
@@ -249,6 +250,8 @@ def curves(
     ax.set(xlabel=xlabel, ylabel=ylabel, title=plain_text(title))
     if logx:
         ax.set_xscale('log')
+    else:
+        ax.locator_params(axis='x', nbins=6)  # so that labels of five digits do not touch
     if logy:
         ax.set_yscale('log')
     ax.grid(alpha=0.3)
@@ -273,7 +276,7 @@ def histograms(
     low = min(min(values) for values in flat.values())
     high = max(max(values) for values in flat.values())
 
-    picture, (ax,) = panels(1, size=(6.0, 3.2))
+    picture, (ax,) = panels(1, size=(5.0, 3.0))
     for name, values in flat.items():
         ax.hist(
             values,
