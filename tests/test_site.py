@@ -852,7 +852,7 @@ def test_wide_pictures_scroll_on_a_phone_and_fade_where_they_go_on(browser, addr
         return [img.getBoundingClientRect().width / img.naturalWidth, place.dataset.wide, getComputedStyle(place).maskImage != 'none'] })"""
 
     with phone(browser):
-        visit(browser, f"{address}53_models.bert.html")
+        visit(browser, f"{address}87_inside_published_models.html")
         found = browser.execute_script(look)
         assert found
         for scale, wide, fades in found:

@@ -134,8 +134,8 @@ class Picture(Figure):
 # %% ../../nbs/91_figures.plotting.ipynb #panels-2
 def panels(
     count: int,  # number of axes, >= 1
-    columns: int = 4,  # maximum number of axes in a row
-    size: tuple = (3.0, 2.6),  # width and height of one panel, inches
+    columns: int = 2,  # maximum number of axes in a row
+    size: tuple = (2.5, 2.4),  # width and height of one panel, inches
 ) -> tuple[Picture, list]:  # the picture and its axes, row by row
     "A picture with `count` axes in a grid."
     columns = min(count, columns)
@@ -143,6 +143,8 @@ def panels(
     width, height = size
 
     picture = Picture(figsize=(columns * width, rows * height), layout='constrained')
+    # room between the labels of neighbours, inches
+    picture.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     axes = [picture.add_subplot(rows, columns, i + 1) for i in range(count)]
     return picture, axes
 
@@ -185,8 +187,8 @@ def heatmaps(
     ylabel: str = 'query',  # what the rows are
     limits: tuple | None = None,  # values of the darkest and brightest colour
     cmap: str = 'viridis',  # matplotlib's name of the colour map
-    size: tuple = (3.0, 2.6),  # width and height of one panel, inches
-    columns: int = 4,  # maximum number of panels in a row
+    size: tuple = (2.5, 2.4),  # width and height of one panel, inches
+    columns: int = 2,  # maximum number of panels in a row
 ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
     values = {title: numbers_of(matrix) for title, matrix in maps.items()}
@@ -209,8 +211,10 @@ def heatmaps(
 
         col_labels = cols[title] if isinstance(cols, dict) else cols
         row_labels = rows[title] if isinstance(rows, dict) else rows
-        label_axis(ax.xaxis, col_labels, most_cols, fontsize=8, rotation=90)
-        label_axis(ax.yaxis, row_labels, most_rows, fontsize=8)
+        upright = col_labels is None or all(len(str(label)) == 1 for label in col_labels)
+        turn = 0 if upright else 90
+        label_axis(ax.xaxis, col_labels, most_cols, fontsize=9, rotation=turn)
+        label_axis(ax.yaxis, row_labels, most_rows, fontsize=9)
     picture.colorbar(image, ax=axes)
     return picture
 
@@ -228,7 +232,7 @@ def curves(
 ):
     "Lines over a common horizontal axis; returns the picture."
     if ax is None:
-        _, (ax,) = panels(1, size=(6.0, 3.2))
+        _, (ax,) = panels(1, size=(5.0, 3.0))
 
     for name, values in series.items():
         if isinstance(values, tuple):
@@ -246,6 +250,8 @@ def curves(
     ax.set(xlabel=xlabel, ylabel=ylabel, title=plain_text(title))
     if logx:
         ax.set_xscale('log')
+    else:
+        ax.locator_params(axis='x', nbins=6)  # so that labels of five digits do not touch
     if logy:
         ax.set_yscale('log')
     ax.grid(alpha=0.3)
@@ -270,7 +276,7 @@ def histograms(
     low = min(min(values) for values in flat.values())
     high = max(max(values) for values in flat.values())
 
-    picture, (ax,) = panels(1, size=(6.0, 3.2))
+    picture, (ax,) = panels(1, size=(5.0, 3.0))
     for name, values in flat.items():
         ax.hist(
             values,
@@ -317,11 +323,12 @@ def bars(
 def block_diagram(
     columns: dict,  # title -> list of (label, kind), from bottom to top
     *,
-    size: tuple = (3.2, 0.38),  # width and height of one box, inches
+    size: tuple = (2.3, 0.42),  # width and height of one box, inches
     arrows: Sequence = (),  # ((title, height), (title, height)) across, heights from 0
 ) -> Picture:
     "Columns of labelled boxes, with an arrow from each to the next."
     width, height = size
+    n_characters = int(9 * width)  # of the widest label that fits a box
     tallest = max(len(boxes) for boxes in columns.values())
     figsize = (width * len(columns), height * (tallest + 1.5))
     picture = Picture(figsize=figsize, layout='constrained')
@@ -349,8 +356,8 @@ def block_diagram(
             ax.text(
                 middle,
                 y,
-                plain_text(label.center(34 - text_width(label) + len(label))),
-                fontsize=8,
+                plain_text(label.center(n_characters - text_width(label) + len(label))),
+                fontsize=9,
                 family='monospace',
                 bbox=dict(boxstyle='round', facecolor=colour, alpha=0.3),
                 ha='center',
@@ -382,12 +389,12 @@ def attention_lines(
     queries: list,  # Q labels, on the left
     keys: list,  # K labels, on the right
     *,
-    size: tuple = (3.4, 0.3),  # width of a panel, height of a token, inches
+    size: tuple = (2.5, 0.3),  # width of a panel, height of a token, inches
 ) -> Picture:
     "Lines from tokens to the tokens they look at; weights below 0.03 are left out."
     width, height = size
     longest = max(len(queries), len(keys))
-    picture, axes = panels(len(panels_of), 3, (width, height * longest + 0.6))
+    picture, axes = panels(len(panels_of), 2, (width, height * longest + 0.6))
     for ax, (title, maps) in zip(axes, panels_of.items()):
         maps = list(maps)
         for i, weights in enumerate(maps):

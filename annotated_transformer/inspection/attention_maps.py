@@ -197,9 +197,9 @@ def plot_attention(
     cols = attended.keys[part]
 
     # a panel grows with its labels, inches
-    largest = 10 if len(maps) == 1 else 5
-    width = min(max(2.4, 0.16 * len(cols) + 1), largest)
-    height = min(max(2.4, 0.16 * len(rows) + 1), largest)
+    largest = 12 if len(maps) == 1 else 5
+    width = min(max(2.5, 0.16 * len(cols) + 1.6), largest)
+    height = min(max(2.5, 0.16 * len(rows) + 1.6), largest)
 
     # the heads of a layer side by side, as many as fit on the page
     n_heads = attended.weights[part].shape[1] if heads is None else len(heads)
@@ -247,6 +247,5 @@ def plot_head_statistic(
         xlabel='head',
         ylabel='layer',
         limits=(0, most),
-        columns=3,
-        size=(3.2, 1.2 + 0.4 * n_layers),
+        size=(2.5, 1.2 + 0.4 * n_layers),
     )
