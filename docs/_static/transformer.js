@@ -10,7 +10,7 @@
      const decoded = model.decode([model.bos_id], encoded);  // { hidden T D, logits T V, attention }
      const p = model.next_probabilities(decoded);            // V, of the next token; those of PAD and BOS are 0
      const { ids, text, steps } = model.greedy_decode(src);  // a step for each id: { best, probabilities, attention }
-     const { answers, steps } = model.beam_search(src, { beam_size: 4 });
+     const { answers, steps } = model.beam_search(src, { beam_size: 4 });  // both may `begin` with given ids
      model.tokenizer.encode(text), .decode(ids), .words(ids) // `words` are labels, one for each id
 
    `attention` is { "encoder self": [layer][head], "decoder self": ..., "decoder cross": ... }, each a Matrix Q K;
@@ -308,8 +308,12 @@ const AnnotatedTransformer = (() => {
 
     // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
     // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in
-    // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped"
-    beam_search(src, { beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = {}, without = {}) {
+    // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped".
+    //
+    // The answers may be made to begin with some ids. These count as certain, for there is nothing to choose: what is
+    // compared is how probable the rest is, given this beginning
+    beam_search(src, options = {}, without = {}) {
+      const { begin = [], beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = options;
       const encoded = this.encode(src, without);
       const penalty = length => ((5 + length) / 6) ** length_penalty;
       let alive = [{ ids: [], log_prob: 0, place: null }];
@@ -320,7 +324,10 @@ const AnnotatedTransformer = (() => {
         // twice as many candidates as beams: some of them may end here
         const candidates = [];
         for (const { ids, log_prob, place } of alive) {
-          for (const next of this.best_next(ids, 2 * beam_size, encoded, without)) {
+          const is_given = length <= begin.length;
+          const nexts = is_given ? [{ id: begin[length - 1], log_prob: 0 }]
+            : this.best_next(ids, 2 * beam_size, encoded, without);
+          for (const next of nexts) {
             const total = log_prob + next.log_prob;
             const score = total / penalty(length);
             candidates.push({ ids: [...ids, next.id], log_prob: total, score, parent: place, state: "dropped" });

@@ -9,7 +9,15 @@ const Answer = (() => {
   // ---- Actions ----
 
   function write_next() {
+    const had_picked = state.forced.length > 0;
     State.write_next();
+
+    // from the beginning again: what was picked by hand is gone, here and below
+    if (had_picked && !state.forced.length) {
+      Page.draw_all();
+      Beam.search_later();
+      return;
+    }
     Page.draw_explorer();
   }
 

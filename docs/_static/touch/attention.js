@@ -74,35 +74,43 @@ const Attention = (() => {
 
   // ---- Lines ----
 
-  // from the keys on the left to the queries on the right, all in a box 100 wide and `height` high;
-  // `is_hot(q, k)` says which ones stand out
-  function lines(weights, height, row, is_hot, smallest = 0.01) {
+  // a line for each weight, in a box of `width` and `height`. `curve(q, k)` says where it goes, `is_hot(q, k)` whether
+  // it stands out; `thickest` is the width of the line of a weight of 1
+  function lines(weights, { width, height, curve, is_hot, thickest, smallest = 0.01 }) {
     const cold = [];
     const hot = [];
     weights.forEach((of_query, q) => of_query.forEach((weight, k) => {
       if (weight < smallest) return;
-      const [y1, y2] = [(k + 0.5) * row, (q + 0.5) * row];
       const path = element("path", {
-        d: `M0 ${y1} C50 ${y1} 50 ${y2} 100 ${y2}`,
+        d: curve(q, k),
         class: is_hot(q, k) ? "hot" : "",
         "data-q": q,
         "data-k": k,
         style: `--weight: ${weight.toFixed(3)}`,
-        "stroke-width": (0.5 + weight * row / 6).toFixed(1),
+        "stroke-width": (0.5 + weight * thickest).toFixed(1),
       });
       (is_hot(q, k) ? hot : cold).push(path);
     }));
 
     // those that stand out on top
-    const box = { viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    const box = { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" };
     return element("svg", box, ...cold, ...hot);
+  }
+
+  // from the keys on the left to the queries on the right, in rows of one height; stretched to any width
+  function lines_in_rows(weights, n_rows, row, options) {
+    const curve = (q, k) => {
+      const [y1, y2] = [(k + 0.5) * row, (q + 0.5) * row];
+      return `M0 ${y1} C50 ${y1} 50 ${y2} 100 ${y2}`;
+    };
+    return lines(weights, { width: 100, height: n_rows * row, curve, thickest: row / 6, ...options });
   }
 
   // ---- Drawing ----
 
   function choose_part(part) {
     Object.assign(state, { part, key: null });
-    draw();
+    Page.draw_attention();
   }
 
   // who is looked at by whom: a click on a key shows it, another click hides it
@@ -117,7 +125,7 @@ const Attention = (() => {
       return;
     }
     Object.assign(state, { word: query, key: null });
-    draw();
+    Page.draw_attention();
   }
 
   function draw() {
@@ -135,10 +143,10 @@ const Attention = (() => {
     const { part, layer, head } = state;
     const { queries, keys } = sides(part);
     const weights = weights_of(part, layer, head);
-    const height = ROW * Math.max(queries.length, keys.length);
+    const n_rows = Math.max(queries.length, keys.length);
     const chosen = { query: selected_query(), key: state.key };
 
-    const drawn = lines(weights, height, ROW, () => false);
+    const drawn = lines_in_rows(weights, n_rows, ROW, { is_hot: () => false });
     const percentage = () => element("span", { class: "touch-weight" });
 
     // to point at a word shows its lines, its percentages and its sentence, until one points elsewhere
@@ -181,7 +189,7 @@ const Attention = (() => {
       element("div", { class: "touch-heads-of-columns", "aria-hidden": "true" }, ...headings),
       element("div", { class: "touch-words" },
         element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...key_buttons),
-        element("div", { class: "touch-lines", style: `height: ${height}px` }, drawn),
+        element("div", { class: "touch-lines", style: `height: ${n_rows * ROW}px` }, drawn),
         element("div", { class: "touch-side queries", role: "group", "aria-label": "Looking" }, ...query_buttons)));
     show(chosen);
   }
@@ -243,11 +251,11 @@ const Attention = (() => {
   }
 
   // "seen (99 %) and cat (7 %)": up to three
-  function largest(weights, labels) {
+  function largest(weights, labels, count = 3) {
     const places = [...weights.keys()].filter(i => weights[i] >= SMALLEST_NAMED);
     places.sort((a, b) => weights[b] - weights[a]);
-    return listed(places.slice(0, 3).map(i => `${labels[i]} (${percent(weights[i])})`));
+    return listed(places.slice(0, count).map(i => `${labels[i]} (${percent(weights[i])})`));
   }
 
-  return { draw, weights_of, sides, selected_query, lines, is_gone };
+  return { draw, weights_of, sides, selected_query, lines, lines_in_rows, is_gone, largest, name_of_chosen };
 })();

@@ -3,7 +3,7 @@
 const Beam = (() => {
   "use strict";
 
-  const { element, place, fill, button, pressed, choices, percent, listed } = Elements;
+  const { element, em, place, fill, button, pressed, choices, fade, percent, listed } = Elements;
   const { state } = State;
 
   // pixels, as in touch.css
@@ -13,6 +13,10 @@ const Beam = (() => {
   const BOX_PADDING = 16;
   const WORD_SIZE = 16;
   const PERCENT_SIZE = 12.5;
+
+  // Where greedy decoding and the beam differ. For English → German there is no such sentence: we tried all 4,800
+  // that it can read. The Copier learned rows of up to 12 numbers, and this one has 13.
+  const EXAMPLE = { name: "copier", text: "4 3 3 9 4 6 4 3 5 10 4 11 5", beam_size: 4 };
 
   // ---- Searching ----
 
@@ -24,13 +28,16 @@ const Beam = (() => {
     waiting = setTimeout(search_now, 150);
   }
 
+  // it begins with what was picked by hand, as the answer above does
   function search_now() {
+    clearTimeout(waiting);
+    const { model, without, beam_size, forced } = state;
     const src = State.source();
 
     // a broken model may never end its answers
-    const limit = State.missing().length ? { max_length: State.max_length(src) } : {};
-    const options = { beam_size: state.beam_size, ...limit };
-    state.search = state.model.beam_search(src, options, state.without);
+    const max_length = State.missing().length ? State.max_length(src) : model.max_length(src);
+    state.search = model.beam_search(src, { beam_size, begin: forced, max_length }, without);
+    state.greedy = model.greedy_decode(src, { begin: forced, max_length }, without);
     state.answer = 0;
     draw();
   }
@@ -45,18 +52,43 @@ const Beam = (() => {
     draw();
   }
 
+  async function show_example() {
+    state.beam_size = EXAMPLE.beam_size;
+    await Sentence.choose_model(EXAMPLE.name);
+    Sentence.use(EXAMPLE.text);
+    search_now();
+    place("beam_example").scrollIntoView({ block: "nearest" });
+  }
+
   // ---- Drawing ----
 
   function draw() {
     draw_sizes();
-
-    const missing = State.missing();
-    const of_what = () => element("p", {},
-      "This is the beam of the model without ", element("strong", {}, listed(missing)), ".");
-    fill(place("beam_of"), missing.length ? of_what() : null);
-
+    draw_conditions();
     draw_answers();
     draw_tree();
+    draw_example();
+  }
+
+  // what it is the beam of: a part may be missing, and its beginning given
+  function draw_conditions() {
+    const missing = State.missing();
+    const model = missing.length
+      ? element("p", {}, "This is the beam of the model without ", element("strong", {}, listed(missing)), ".") : null;
+    const beginning = state.forced.length
+      ? element("p", {}, "All its answers begin with what you picked, ", em(State.decoded(state.forced) || "EOS"),
+        ". That beginning counts as certain: 100 %.") : null;
+    fill(place("beam_of"), model, beginning);
+  }
+
+  function draw_example() {
+    if (!AnnotatedTransformer.names.includes(EXAMPLE.name)) return;
+    fill(place("beam_example"),
+      "The beam and greedy decoding agree on every sentence that English → German can read, because it is always at "
+      + "least 75 % sure of the next word. ",
+      button("beam example", show_example, { class: "touch-inline" }, "Show me where they differ"),
+      " We give the Copier 13 numbers, one more than it has ever seen. Greedy decoding misses the end and writes on. "
+      + "The beam keeps the answer that stops in time.");
   }
 
   function draw_sizes() {
@@ -80,6 +112,7 @@ const Beam = (() => {
     fill(place("answers"),
       element("h3", {}, answers.length > 1 ? "The finished answers, best first" : "The finished answer"),
       element("ol", {}, ...answers.map(draw_answer)),
+      element("p", { class: "touch-greedy" }, ...beside_greedy()),
       about_score,
       about_number);
   }
@@ -92,6 +125,19 @@ const Beam = (() => {
       value ? ` ${value}` : null);
     return element("li", {}, button(`answer ${i}`, () => choose_answer(i), pressed(i === state.answer),
       words, " ", element("small", {}, `score ${two_digits(score)}`)));
+  }
+
+  // whether greedy decoding, which the rest of the page uses, writes the same
+  function beside_greedy() {
+    const { search, greedy, beam_size } = state;
+    if (beam_size === 1) return ["A beam of 1 is greedy decoding: always the most probable next word."];
+    if (State.same_ids(search.answers[0], greedy)) {
+      return ["Greedy decoding, a beam of 1, writes the best answer, too."];
+    }
+
+    const words = element("span", { lang: State.about().language }, greedy.text || "(empty)");
+    const goes_on = State.has_ended(greedy.ids) ? "" : " …";
+    return [element("strong", {}, "Greedy decoding, a beam of 1, writes something else: "), words, goes_on, "."];
   }
 
   // with a real minus sign, and no -0.00
@@ -144,7 +190,7 @@ const Beam = (() => {
       ...boxes);
     fill(place("tree"), element("div", {
       class: "touch-scroll",
-      onscroll: fade,
+      onscroll: fade_tree,
       tabindex: "0",
       role: "group",
       "aria-label": "The beam as a tree, scrolls sideways",
@@ -153,7 +199,7 @@ const Beam = (() => {
     // scroll to where the path leaves that of the best answer
     const branch = chosen.ids.findIndex((id, t) => id !== answers[0].ids[t]);
     place("tree").firstChild.scrollLeft = branch > 1 ? x(branch - 1) : 0;
-    fade();
+    fade_tree();
   }
 
   const is_beginning = (beginning, ids) => beginning.every((id, t) => id === ids[t]);
@@ -188,16 +234,12 @@ const Beam = (() => {
     return pen.measureText(text).width;
   }
 
-  // at the sides where more can be scrolled to
-  function fade() {
+  function fade_tree() {
     const scroll = place("tree").firstChild;
-    if (!scroll) return;
-    const { scrollLeft, clientWidth, scrollWidth } = scroll;
-    scroll.classList.toggle("more-left", scrollLeft > 2);
-    scroll.classList.toggle("more-right", scrollLeft + clientWidth < scrollWidth - 2);
+    if (scroll) fade(scroll);
   }
 
-  addEventListener("resize", fade);
+  addEventListener("resize", fade_tree);
 
   return { search_later };
 })();

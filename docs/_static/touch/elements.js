@@ -51,12 +51,20 @@ const Elements = (() => {
     return element("div", { class: "touch-choices", role: "group", "aria-label": label }, ...buttons);
   }
 
+  // at the sides where more can be scrolled to
+  function fade(scroll) {
+    const { scrollLeft, clientWidth, scrollWidth } = scroll;
+    scroll.classList.toggle("more-left", scrollLeft > 2);
+    scroll.classList.toggle("more-right", scrollLeft + clientWidth < scrollWidth - 2);
+  }
+
   // ---- Words ----
 
+  // the space doesn't break
   function percent(probability) {
-    if (probability >= 0.1) return `${Math.round(100 * probability)} %`;
-    if (probability >= 0.00001) return `${Number((100 * probability).toPrecision(2))} %`;
-    return "<0.001 %";
+    if (probability >= 0.1) return `${Math.round(100 * probability)}\u00a0%`;
+    if (probability >= 0.00001) return `${Number((100 * probability).toPrecision(2))}\u00a0%`;
+    return "<0.001\u00a0%";
   }
 
   // "a, b and c"
@@ -67,5 +75,5 @@ const Elements = (() => {
 
   const quoted = names => listed(names.map(name => `“${name}”`));
 
-  return { element, em, place, fill, button, pressed, choices, percent, listed, quoted };
+  return { element, em, place, fill, button, pressed, choices, fade, percent, listed, quoted };
 })();

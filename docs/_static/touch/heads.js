@@ -3,14 +3,14 @@
 const Heads = (() => {
   "use strict";
 
-  const { element, place, fill, button, pressed } = Elements;
+  const { element, em, place, fill, button, pressed } = Elements;
   const { state } = State;
 
   const ROW = 10;  // of a word, in the units of the picture
 
   function choose(layer, head) {
     Object.assign(state, { layer, head });
-    Attention.draw();
+    Page.draw_attention();
   }
 
   function draw() {
@@ -18,9 +18,18 @@ const Heads = (() => {
     const layers = [...Array(n_layers).keys()].map(draw_layer);
     fill(place("heads"),
       element("h3", {}, "Every head"),
-      element("p", {}, "Each small picture is one head: on the left what is looked at, on the right who looks. "
-        + "Click one to see it large."),
+      element("p", {}, "Each small picture is one head: on the left what is looked at, on the right who looks. ",
+        ...about_links(), " Click one to see it large."),
       ...layers);
+  }
+
+  // what stands below each picture
+  function about_links() {
+    const { queries, keys } = Attention.sides(state.part);
+    if (state.key !== null) return ["Below it is the word that looks at ", em(keys[state.key]), " most."];
+
+    const query = queries[Attention.selected_query()];
+    return ["Below it is what ", query === "?" ? "the next word" : em(query), " looks at most."];
   }
 
   // the mean of all heads, then each of them
@@ -37,9 +46,15 @@ const Heads = (() => {
     const { part, key } = state;
     const { queries, keys } = Attention.sides(part);
     const query = Attention.selected_query();
+    const weights = Attention.weights_of(part, layer, head);
+
     const is_hot = (q, k) => key === null ? q === query : k === key;
-    const height = ROW * Math.max(queries.length, keys.length);
-    const picture = Attention.lines(Attention.weights_of(part, layer, head), height, ROW, is_hot, 0.05);
+    const n_rows = Math.max(queries.length, keys.length);
+    const picture = Attention.lines_in_rows(weights, n_rows, ROW, { is_hot, smallest: 0.05 });
+
+    // the strongest of the lines that stand out
+    const hot = key === null ? weights[query] : weights.map(row => row[key] || 0);
+    const link = Attention.largest(hot, key === null ? keys : queries, 1);
 
     const is_gone = Attention.is_gone(part, layer, head);
     const name = head === null ? "all heads" : `head ${head + 1}`;
@@ -47,10 +62,12 @@ const Heads = (() => {
     const attributes = {
       ...pressed(state.layer === layer && state.head === head),
       class: is_gone ? "gone" : null,
-      "aria-label": `Layer ${layer + 1}, ${is_gone ? label : name}`,
+      "aria-label": `Layer ${layer + 1}, ${is_gone ? label : name}${link && `: ${link}`}`,
     };
     return button(`head ${layer} ${head}`, () => choose(layer, head), attributes,
-      picture, element("span", { "aria-hidden": "true" }, label));
+      picture,
+      element("span", { "aria-hidden": "true" }, label),
+      is_gone ? null : element("span", { "aria-hidden": "true", class: "touch-link" }, link || "–"));
   }
 
   return { draw };

@@ -11,6 +11,7 @@ const NextWord = (() => {
   function pick(id) {
     State.pick(id);
     Page.draw_all();
+    Beam.search_later();
   }
 
   // the most probable tokens; the one that was written is there, too

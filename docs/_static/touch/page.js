@@ -10,7 +10,7 @@
      answer.js           the answer, word by word
      next_word.js        the bars: what could come next
      attention.js        the picture of attention, heads.js all heads in small
-     away.js             switches that take parts away
+     away.js             switches that take parts away, compared.js the answers with and without them
      beam.js             beam search as a tree
      page.js             this file
 
@@ -74,21 +74,30 @@ const Page = (() => {
       make("beam_size"),
       make("beam_of"),
       make("answers"),
-      make("tree"));
-  }
-
-  // the answer, and what is shown of one of its words
-  function draw_explorer() {
-    Answer.draw();
-    Attention.draw();
-    NextWord.draw();
+      make("tree"),
+      make("beam_example", "p"));
   }
 
   // all but the beam, which takes longer
   function draw_all() {
     Sentence.draw_text();
-    draw_explorer();
+    Answer.draw();
+    Attention.draw();
+    NextWord.draw();
     Away.draw();
+  }
+
+  // what is shown of one word of the answer, when another one was chosen or written
+  function draw_explorer() {
+    Answer.draw();
+    NextWord.draw();
+    draw_attention();
+  }
+
+  // the pictures of attention, when another part or head was chosen
+  function draw_attention() {
+    Attention.draw();
+    Compared.draw_panes();
   }
 
   async function start() {
@@ -104,5 +113,5 @@ const Page = (() => {
     throw error;
   });
 
-  return { draw_all, draw_explorer };
+  return { draw_all, draw_explorer, draw_attention };
 })();

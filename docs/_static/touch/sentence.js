@@ -33,8 +33,8 @@ const Sentence = (() => {
     const { english } = State.about();
     const foreign = english ? found.filter(word => word && !english.flat().includes(word)) : [];
     if (foreign.length) {
-      const are = foreign.length > 1 ? "are" : "is";
-      return { fault: `${quoted(foreign)} ${are} German. This model reads English. “More about it” lists its words.` };
+      const are_german = foreign.length > 1 ? "are German" : "is German";
+      return { fault: `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.` };
     }
 
     const unknown = [...new Set(typed.filter((_, i) => !found[i]))];

@@ -30,9 +30,12 @@ const State = (() => {
     layer: 0,
     head: null,       // null: the mean of all heads
 
+    compared: null,   // the place of a word in the two answers that are compared; null: the word that changes most
+
     // the beam
     beam_size: 4,
     search: null,     // what beam_search returned
+    greedy: null,     // and greedy_decode, from the same beginning
     answer: 0,        // the place of the chosen answer among those it found
   };
 
@@ -70,7 +73,7 @@ const State = (() => {
   // ---- The answer ----
 
   function write_answer(begin = [], complete = true) {
-    Object.assign(state, { begin, complete, key: null });
+    Object.assign(state, { begin, complete, key: null, compared: null });
 
     const src = source();
     const limit = complete ? max_length(src) : begin.length + 1;
