@@ -9,15 +9,7 @@ const Answer = (() => {
   // ---- Actions ----
 
   function write_next() {
-    const had_picked = state.forced.length > 0;
     State.write_next();
-
-    // from the beginning again: what was picked by hand is gone, here and below
-    if (had_picked && !state.forced.length) {
-      Page.draw_all();
-      Beam.search_later();
-      return;
-    }
     Page.draw_explorer();
   }
 
@@ -57,9 +49,8 @@ const Answer = (() => {
     const goes_on = state.complete && !State.has_ended(ids) ? " … and so on" : "";
     const value = state.complete ? value_of(ids) : "";
 
-    // beside a text that was refused stands the answer to the one before
-    const is_stale = Boolean(place("fault").textContent);
-    const label = is_stale ? ["Its answer to ", em(state.text), ": "] : ["Its answer: "];
+    // beside a text that was refused, or not yet sent, stands the answer to the one before
+    const label = Sentence.is_answered() ? ["Its answer: "] : ["Its answer to ", em(state.text), ": "];
 
     const attributes = { lang: State.about().language, class: State.is_of_words() ? "blanks" : "" };
     fill(place("answer"),
@@ -83,11 +74,16 @@ const Answer = (() => {
 
   function draw_steps() {
     const { complete, run, begin } = state;
-    const next = complete ? "Write it again, word by word"
-      : `Write the next word: ${State.word(run.ids[begin.length])}`;
+    const next = complete ? again() : `Write the next ${State.about().unit}: ${State.word(run.ids[begin.length])}`;
     fill(place("steps"),
       button("next", write_next, { class: "touch-main" }, next),
       complete ? null : button("rest", write_rest, {}, "Write the rest"));
+  }
+
+  function again() {
+    const { unit } = State.about();
+    const picked = State.decoded(state.forced);
+    return picked ? `Go on from “${picked}”, ${unit} by ${unit}` : `Write it again, ${unit} by ${unit}`;
   }
 
   return { draw, draw_words, look_at, value_of };

@@ -135,7 +135,8 @@ const Attention = (() => {
     draw_picture();
 
     const { says, unmasked } = Parts.ATTENTION[state.part];
-    fill(place("says"), element("p", {}, is_unmasked(state.part) ? unmasked : says));
+    const is_all_gone = state.part === "decoder cross" && state.without.cross_attention;
+    fill(place("says"), is_all_gone ? null : element("p", {}, is_unmasked(state.part) ? unmasked : says));
     Heads.draw();
   }
 
@@ -227,7 +228,7 @@ const Attention = (() => {
       return [`${where}: `, em(keys[key]), ` is looked at by ${by || "nobody much"}.`];
     }
 
-    const looks = `${largest(weights[query], keys) || "nothing much"}.`;
+    const looks = `${largest(weights[query], keys) || "nothing much"}.${about_eos(weights[query], keys)}`;
     if (part === "encoder self") return [`${where}: `, em(queries[query]), " looks at ", looks];
 
     // the looking comes before the word
@@ -239,10 +240,10 @@ const Attention = (() => {
   }
 
   // "Head 2 of layer 1"
-  function name_of_chosen() {
+  function name_of_chosen(without = state.without) {
     const { n_heads, n_layers } = State.config();
     const { part, layer, head } = state;
-    const n_left = heads_left(part, layer).length;
+    const n_left = heads_left(part, layer, without).length;
 
     let who = `Head ${head + 1}`;
     if (n_heads === 1) who = "The only head";
@@ -250,11 +251,25 @@ const Attention = (() => {
     return n_layers === 1 ? who : `${who} of layer ${layer + 1}`;
   }
 
+  // one expects it to look at a word
+  function about_eos(weights, keys) {
+    const is_first = weights.indexOf(Math.max(...weights)) === keys.indexOf("EOS");
+    if (state.part !== "decoder cross" || !is_first) return "";
+    return " EOS is the end of the sentence, and by then it has gathered something from every word.";
+  }
+
   // "seen (99 %) and cat (7 %)": up to three
   function largest(weights, labels, count = 3) {
+    if (are_even(weights)) return "all about equally";
     const places = [...weights.keys()].filter(i => weights[i] >= SMALLEST_NAMED);
     places.sort((a, b) => weights[b] - weights[a]);
     return listed(places.slice(0, count).map(i => `${labels[i]} (${percent(weights[i])})`));
+  }
+
+  // no word stands out; those that may not be seen have no weight
+  function are_even(weights) {
+    const seen = weights.filter(weight => weight > 0);
+    return seen.length > 3 && Math.max(...seen) < 1.2 / seen.length;
   }
 
   return { draw, weights_of, sides, selected_query, lines, lines_in_rows, is_gone, largest, name_of_chosen };

@@ -29,11 +29,14 @@ const Away = (() => {
     if (document.activeElement === document.body) place("steps").firstChild.focus({ preventScroll: true });
   }
 
-  async function try_copier() {
-    await Sentence.choose_model("copier", { layer_norm: true });
+  // a model that shows best what a part is for, with the first of its examples whose answer changes without it
+  async function show_on(name, part) {
+    await Sentence.choose_model(name, { [part]: true });
     const { examples } = State.about();
     Sentence.use(examples.find(State.changes) || examples[0]);
-    place("cards").querySelector("[data-key=layer_norm]").focus({ preventScroll: true });
+
+    // the button that was pressed may be gone
+    place("cards").querySelector(`[data-key=${part}]`).focus({ preventScroll: true });
   }
 
   // ---- The switches ----
@@ -65,14 +68,22 @@ const Away = (() => {
 
   // what to do next, for two of them
   function offers(part, is_gone) {
-    if (part === "positions" && is_gone && State.is_of_words()) {
-      return [element("p", {}, button("shuffle", Sentence.shuffle, { class: "touch-inline" }, "Shuffle the words"))];
+    const found = [];
+    if (part === "positions") {
+      if (is_gone) found.push(button("shuffle", Sentence.shuffle, { class: "touch-inline" }, "Shuffle the words"));
+      found.push(...offer("numbers-en-zh", part, "Numbers in Chinese show it best: 342 becomes 243. ", "Try 342"));
     }
-    if (part === "layer_norm" && state.name !== "copier" && AnnotatedTransformer.names.includes("copier")) {
-      return [element("p", {}, "You see it best on a model that wasn't sure before. ",
-        button("try copier", try_copier, { class: "touch-inline" }, "Try the Copier"))];
+    if (part === "layer_norm") {
+      found.push(...offer("copier", part, "The Copier shows it best: it was only 91 % sure. ", "Try the Copier"));
     }
-    return [];
+    return found.map(child => element("p", {}, child));
+  }
+
+  // unless the reader is there, or this site doesn't have that model
+  function offer(name, part, why, label) {
+    if (state.name === name || !AnnotatedTransformer.names.includes(name)) return [];
+    const show = button(`try ${name}`, () => show_on(name, part), { class: "touch-inline" }, label);
+    return [element("span", {}, why, show)];
   }
 
   function head_choice() {

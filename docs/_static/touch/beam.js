@@ -9,13 +9,13 @@ const Beam = (() => {
   // pixels, as in touch.css
   const BOX_HEIGHT = 40;
   const BETWEEN_BOXES = 8;
-  const BETWEEN_COLUMNS = 18;
+  const BETWEEN_COLUMNS = 28;
   const BOX_PADDING = 16;
   const WORD_SIZE = 16;
   const PERCENT_SIZE = 12.5;
 
-  // Where greedy decoding and the beam differ. For English → German there is no such sentence: we tried all 4,800
-  // that it can read. The Copier learned rows of up to 12 numbers, and this one has 13.
+  // Where greedy decoding and the beam differ. For English → German there is no such sentence of the kind it learned:
+  // we tried all 4,800. The Copier learned rows of up to 12 numbers, and this one has 13.
   const EXAMPLE = { name: "copier", text: "4 3 3 9 4 6 4 3 5 10 4 11 5", beam_size: 4 };
 
   // ---- Searching ----
@@ -57,7 +57,7 @@ const Beam = (() => {
     await Sentence.choose_model(EXAMPLE.name);
     Sentence.use(EXAMPLE.text);
     search_now();
-    place("beam_example").scrollIntoView({ block: "nearest" });
+    place("beam_size").scrollIntoView();
   }
 
   // ---- Drawing ----
@@ -84,37 +84,35 @@ const Beam = (() => {
   function draw_example() {
     if (!AnnotatedTransformer.names.includes(EXAMPLE.name)) return;
     fill(place("beam_example"),
-      "The beam and greedy decoding agree on every sentence that English → German can read, because it is always at "
-      + "least 75 % sure of the next word. ",
-      button("beam example", show_example, { class: "touch-inline" }, "Show me where they differ"),
-      " We give the Copier 13 numbers, one more than it has ever seen. Greedy decoding misses the end and writes on. "
-      + "The beam keeps the answer that stops in time.");
+      element("h3", {}, "Where a beam helps"),
+      element("p", {},
+        "English → German is at least 99 % sure of every word, in all 4,800 sentences of the kind it learned. So the "
+        + "beam and greedy decoding agree on each of them. Give the Copier 13 numbers, one more than it has ever seen: "
+        + "greedy decoding misses the end and writes on, and the beam finds the answer that stops in time. ",
+        button("beam example", show_example, { class: "touch-inline" }, "Show me")));
   }
 
   function draw_sizes() {
     const options = [1, 2, 3, 4, 5].map(value => ({ value, text: String(value), title: `Beam of ${value}` }));
     fill(place("beam_size"),
-      element("span", { "aria-hidden": "true" }, "Hypotheses kept: "),
+      element("span", { "aria-hidden": "true" }, "Beginnings kept: "),
       choices("Beam size", options, state.beam_size, choose_size));
   }
 
   function draw_answers() {
     const { answers } = state.search;
-    const about_score = element("p", { class: "touch-note" },
-      "The score is the log-probability of the answer, divided by ((5 + n) / 6)^0.6, where n is its number of tokens "
-      + "with EOS. Without the division, short answers would win too often. The closer to 0, the better. ",
-      element("a", { href: "22_search.html#length-penalty" }, "Chapter 22"));
-    const about_number = element("p", { class: "touch-note" },
-      `A column has up to ${state.beam_size} beginnings that go on, and besides them the answers that end there. The `
-      + "search stops when no beginning can still beat the best answer, so there may be fewer answers than the beam is "
-      + "wide.");
+    const about_score = element("details", {},
+      element("summary", { "data-key": "score" }, "How is the score computed?"),
+      element("p", {},
+        "It is the log-probability of the answer, divided by ((5 + n) / 6)^0.6, where n is its number of tokens with "
+        + "EOS. Without the division, short answers would win too often. The closer to 0, the better. ",
+        element("a", { href: "22_search.html#length-penalty" }, "Chapter 22")));
 
     fill(place("answers"),
       element("h3", {}, answers.length > 1 ? "The finished answers, best first" : "The finished answer"),
       element("ol", {}, ...answers.map(draw_answer)),
       element("p", { class: "touch-greedy" }, ...beside_greedy()),
-      about_score,
-      about_number);
+      about_score);
   }
 
   function draw_answer({ ids, text, score }, i) {
@@ -188,18 +186,26 @@ const Beam = (() => {
     const canvas = element("div", { class: "touch-canvas", style: `width: ${width}px; height: ${height}px` },
       element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, ...paths),
       ...boxes);
-    fill(place("tree"), element("div", {
+    const scroll = element("div", {
       class: "touch-scroll",
       onscroll: fade_tree,
       tabindex: "0",
       role: "group",
       "aria-label": "The beam as a tree, scrolls sideways",
-    }, canvas));
+    }, canvas);
+    fill(place("tree"), scroll, element("p", { class: "touch-note" }, about_columns()));
 
     // scroll to where the path leaves that of the best answer
     const branch = chosen.ids.findIndex((id, t) => id !== answers[0].ids[t]);
     place("tree").firstChild.scrollLeft = branch > 1 ? x(branch - 1) : 0;
     fade_tree();
+  }
+
+  function about_columns() {
+    const { beam_size } = state;
+    const beginnings = beam_size === 1 ? "one beginning that goes on" : `up to ${beam_size} beginnings that go on`;
+    return `A column has ${beginnings}, and besides them the answers that end there. The search stops when no `
+      + "beginning can still beat the best answer, so there may be fewer answers than the beam is wide.";
   }
 
   const is_beginning = (beginning, ids) => beginning.every((id, t) => id === ids[t]);

@@ -8,6 +8,8 @@ const Compared = (() => {
 
   const FADED = 40;  // pixels at a side where more can be scrolled to, as in touch.css
 
+  const SMALLEST_CHANGE = 0.02;  // of a probability, to be named
+
   // ---- Drawing ----
 
   let answers = null;   // [whole, broken], as greedy_decode returned them
@@ -33,7 +35,15 @@ const Compared = (() => {
     fill(place("compare"),
       pane("whole", "With everything", with_everything),
       pane("broken", `Without ${listed(missing) || "…"}`, without));
+    draw_legend();
     finish_pictures();
+  }
+
+  function draw_legend() {
+    const { label } = Parts.ATTENTION[state.part];
+    const heads = Attention.name_of_chosen({}).toLowerCase();
+    place("legend").replaceChildren("A percentage is the probability of the word above it. The lines are the attention "
+      + `that you chose at the top of the page: ${label}, ${heads}. Click a word to see its lines.`);
   }
 
   function pane(kind, title, content) {
@@ -46,9 +56,10 @@ const Compared = (() => {
     return whole.ids.findIndex((id, t) => id !== broken.ids[t]);
   }
 
+  // in both answers
   function look_at(t) {
-    state.compared = t;
-    draw_panes();
+    Object.assign(state, { compared: t, part: State.part_of_answer() });
+    Page.draw_attention();
   }
 
   // an answer, and the words it looks at; `t` is the step that stands out, and `kept` has those of the words that both
@@ -131,7 +142,7 @@ const Compared = (() => {
   // ---- What the difference is, in a sentence ----
 
   function verdict(whole, broken) {
-    if (!State.missing().length) return ["The number below a word is its probability."];
+    if (!State.missing().length) return [];
 
     const said = State.same_ids(whole, broken) ? said_of_same(whole, broken) : said_of_changed(broken);
     const forced = state.forced.length
@@ -153,6 +164,8 @@ const Compared = (() => {
     const { t, before, now } = largest_change(whole, broken);
     if (t === null) {
       said.push("No visible change here: the answer stays the same, and so do its probabilities. ");
+    } else if (Math.abs(now - before) < SMALLEST_CHANGE) {
+      said.push("The answer stays the same, and its probabilities hardly change. ");
     } else {
       said.push("The answer stays the same. The probability of ", em(State.word(broken.ids[t])),
         ` changes most, from ${percent(before)} to ${percent(now)}. `);

@@ -18,9 +18,12 @@ const Heads = (() => {
     const layers = [...Array(n_layers).keys()].map(draw_layer);
     fill(place("heads"),
       element("h3", {}, "Every head"),
-      element("p", {}, "Each small picture is one head: on the left what is looked at, on the right who looks. ",
+      element("p", {}, "Each small picture is one head: on the left the words that are looked at, on the right those "
+        + "that look. ",
         ...about_links(), " Click one to see it large."),
-      ...layers);
+      ...layers,
+      // on a phone the large picture is out of sight
+      element("p", { class: "touch-caption-again", "aria-hidden": "true" }, place("caption").textContent));
   }
 
   // what stands below each picture

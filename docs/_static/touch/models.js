@@ -8,17 +8,19 @@ const Models = (() => {
   //   language    of its answers
   //   task        "A small Transformer TASKS I have seen the cat."
   //   field       the name of the field for the sentence
+  //   unit        what it reads and writes one of at a time
   //   click       what to do first
   //   about       a line above the sentence, with what is set in italics between its two halves
   //   more        what "More about it" unfolds
   //   examples    sentences to try, the first of them at the start
   //   english     the words of a sentence by their kind, where the model's words are of two languages
   //   value       the number that an answer means
-  //   learned     how many tokens the shortest and the longest sentence of its training had
+  //   surprise    what to say of a text unlike those it learned, or ""
 
   const numbers = {
     task: "translates",
     field: "Your number",
+    unit: "piece",
     click: "Click a piece of the answer to see which pieces of the number the model looked at. "
       + "Then type a number of your own.",
     about: ["English numbers below a million, in words: ", "forty-two", ", not 42."],
@@ -30,6 +32,8 @@ const Models = (() => {
       "six hundred and ninety-one",
       "seven hundred and forty-eight thousand and six",
     ],
+    surprise: text => NumberWords.is_english(text.toLowerCase()) ? ""
+      : "It learned to read numbers below a million, and this isn't one: expect mistakes.",
   };
 
   const cat = {
@@ -37,10 +41,12 @@ const Models = (() => {
     language: "de",
     task: "translates",
     field: "Your sentence",
+    unit: "word",
     click: "Click a German word to see which English words the model looked at. Then type a sentence of your own.",
     about: ["Sentences such as ", "she has (not) seen the dog (today)", "."],
-    more: "A sentence is a person, have or has, perhaps not, a verb, the or a, an animal, perhaps today or again. "
-      + "Only one of not, today and again. The model has two layers with four heads each.",
+    more: "Its sentences have the form: person + have/has + (not) + verb + the/a + animal + (today/again). Use at most "
+      + "one of not, today and again. The model has two layers with four heads each. It never saw “I have seen the "
+      + "cat” in training.",
     examples: [
       "I have seen the cat",
       "she has not fed a horse",
@@ -58,19 +64,37 @@ const Models = (() => {
       ["cat", "dog", "horse", "bird", "mouse", "cow", "sheep", "fish", "goat", "rabbit"],
       ["today", "again"],
     ],
+    surprise: text => is_usual_sentence(text.split(" ")) ? ""
+      : "This isn't a sentence of the form it learned: expect mistakes. “More about it” shows the form.",
   };
+
+  function is_usual_sentence(words) {
+    const kinds = words.map(word => cat.english.findIndex(kind => kind.includes(word)));
+    const [PERSON, HAVE, NOT, VERB, ARTICLE, ANIMAL, TIME] = cat.english.keys();
+    const main = [VERB, ARTICLE, ANIMAL];
+    const forms = [main, [NOT, ...main], [...main, TIME]].map(rest => [PERSON, HAVE, ...rest]);
+
+    const is_he_or_she = ["he", "she"].includes(words[0]);
+    const agrees = words[1] === (is_he_or_she ? "has" : "have");
+    return agrees && forms.some(form => String(form) === String(kinds));
+  }
 
   const copier = {
     label: "Copier",
     task: "copies",
     field: "Your numbers",
+    unit: "number",
     click: "Click a number of the answer to see which numbers the model looked at. Then type some of your own.",
     about: ["It repeats 5 to 12 numbers, each from 3 to 12."],
-    more: "One layer, one head: as small as a Transformer gets. It is 91 % sure of every number, and no more, "
-      + "because it was trained with label smoothing of 0.1 (chapter 11): that asks for 90 %, and for a twelfth of "
-      + "the other 10 %.",
+    more: "One layer, one head: as small as a Transformer gets. It is 91 % sure of every number, and no more. Label "
+      + "smoothing of 0.1 (chapter 11) taught it that: 90 % for the right number, and the other 10 % shared among all "
+      + "twelve tokens.",
     examples: ["7 3 9 9 4 12", "3 3 3 3 3 3 3 3", "5 6 7 8 9 10 11 12", "12 4 4 8 10 3 6"],
-    learned: [5, 12],
+    surprise: text => {
+      const length = text.split(" ").length;
+      if (5 <= length && length <= 12) return "";
+      return `It learned rows of 5 to 12 numbers, and this has ${length}: expect mistakes.`;
+    },
   };
 
   const known = {
@@ -81,7 +105,15 @@ const Models = (() => {
   };
 
   // a model that came later, and of which nothing is said yet
-  const unknown = { task: "reads", field: "Your text", about: [], more: "", examples: ["twelve"] };
+  const unknown = {
+    task: "reads",
+    field: "Your text",
+    unit: "word",
+    about: [],
+    more: "",
+    examples: ["twelve"],
+    surprise: () => "",
+  };
 
   const about = name => known[name] || { ...unknown, label: name };
 

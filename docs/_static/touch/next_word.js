@@ -7,6 +7,7 @@ const NextWord = (() => {
   const { state } = State;
 
   const N_BARS = 6;
+  const SURE = 0.98;  // the other bars can't be seen then
 
   function pick(id) {
     State.pick(id);
@@ -40,14 +41,20 @@ const NextWord = (() => {
         element("span", { class: "touch-bar-number" }, percent(probabilities[id]))));
     };
 
-    const hint = is_pending ? "Click a word to write it." : "Click another word, and the model goes on from there.";
+    const { unit } = State.about();
+    const is_sure = probabilities[best] > SURE ? "The model is sure. " : "";
+    const hint = is_pending ? `Click a ${unit} to write it.`
+      : `Click another ${unit}, and the model goes on from there.`;
+
+    // the new answer may be out of sight
     const was_picked = written !== null && written !== best;
+    const now = state.complete ? [" Now its answer is ", em(State.decoded(run.ids) || "empty"), "."] : [];
     const note = () => element("p", { class: "touch-note" },
-      "You picked ", em(State.word(written)), "; the model would have written ", em(State.word(best)), ".");
+      "You picked ", em(State.word(written)), ". The model would have written ", em(State.word(best)), ".", ...now);
 
     fill(place("bars"),
       element("h3", {}, ...question(run.ids.slice(0, step))),
-      element("p", {}, hint),
+      element("p", {}, is_sure, hint),
       element("ol", {}, ...shown(probabilities, written).map(bar)),
       was_picked ? note() : null);
   }

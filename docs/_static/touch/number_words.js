@@ -11,6 +11,7 @@ const NumberWords = (() => {
   // the value of a Chinese numeral; null for what is none
   function chinese(text) {
     if (text === "零") return 0;
+    if (text.endsWith("零")) return null; // it stands for a gap between digits
 
     // 万 is ten thousand: what stands before it is counted in those
     const halves = text.split("万");
@@ -106,5 +107,27 @@ const NumberWords = (() => {
     return `${count} ${unit}${rest < 100 ? " and" : ""} ${english(rest)}`;
   }
 
-  return { chinese, german, english };
+  // whether a text is a number as `english` writes it
+  function is_english(text) {
+    const value = value_of_english(text.split(" "));
+    return value !== null && value < 1e6 && english(value) === text;
+  }
+
+  // of words that may not be in the right order; null if one is no number
+  function value_of_english(words) {
+    let thousands = 0;
+    let below = 0;
+    for (const word of words) {
+      if (word === "and") continue;
+      if (word === "hundred") below *= 100;
+      else if (word === "thousand") [thousands, below] = [1000 * below, 0];
+      else if (english_below_100.has(word)) below += english_below_100.get(word);
+      else return null;
+    }
+    return thousands + below;
+  }
+
+  const english_below_100 = new Map([...Array(100).keys()].map(number => [english(number), number]));
+
+  return { chinese, german, english, is_english };
 })();

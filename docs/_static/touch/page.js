@@ -32,6 +32,7 @@ const Page = (() => {
     };
     const field = make("text", "input", {
       type: "text",
+      oninput: () => Answer.draw_words(),
       autocomplete: "off",
       autocapitalize: "off",
       spellcheck: "false",
@@ -68,14 +69,15 @@ const Page = (() => {
 
     document.getElementById("touch-away").append(
       element("div", { class: "touch-result" }, make("compare"), make("verdict", "p", { "aria-live": "polite" })),
+      make("legend", "p", { class: "touch-note" }),
       make("cards"));
 
     document.getElementById("touch-beam").append(
       make("beam_size"),
       make("beam_of"),
-      make("answers"),
       make("tree"),
-      make("beam_example", "p"));
+      make("answers"),
+      make("beam_example"));
   }
 
   // all but the beam, which takes longer

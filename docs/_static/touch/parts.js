@@ -10,9 +10,9 @@ const Parts = (() => {
   const ATTENTION = {
     "decoder cross": {
       label: "Cross-attention",
-      says: "Each word of the answer looks at the words of the sentence. EOS is its end. The decoder sees what the "
-        + "encoder made of them: each word already holds something of its neighbours, and EOS often collects what "
-        + "concerns the whole sentence. Looking at a word isn't yet using it.",
+      says: "Each word of the answer looks at the words of the sentence. The decoder doesn't see the bare words: the "
+        + "encoder has already mixed each one with its neighbours. EOS marks the end. Many heads look there, because "
+        + "it has gathered something from every word. A head can look at a word and still not change the answer.",
     },
     "encoder self": {
       label: "Encoder",
@@ -31,7 +31,7 @@ const Parts = (() => {
     scale: {
       label: "the division by √dₖ",
       chapter: "02_attention",
-      look: "Scores get larger, so softmax gets sharper. Click a single head: most now read one word. "
+      look: "Scores get larger, so softmax gets sharper: many heads now read a single word. Choose one above. "
         + "English → German still answers correctly. The Copier doesn't.",
     },
     padding_mask: {
@@ -43,26 +43,27 @@ const Parts = (() => {
     causal_mask: {
       label: "the causal mask",
       chapter: "03_masks",
-      look: "In training, it hides the words to be guessed. Here, words already written now see the ones after them. "
-        + "Look for missing words, often at the end. A model of one layer doesn't notice.",
+      look: "Normally a word sees only those before it. Otherwise, in training, it could copy the solution. Now "
+        + "earlier words see later ones, too. Look for missing words, often at the end. A model of one layer doesn't "
+        + "notice.",
     },
     head: {
       label: "one head",
       chapter: "04_multi_head_attention",
-      look: "Some heads have a job of their own. Take away one after the other, and look for the one word that "
-        + "changes. Mostly the others make up for it.",
+      look: "Take away one after the other. For most of them the answer stays, because the others make up for it. "
+        + "A few have a job of their own: look for the one word that changes.",
     },
     residuals: {
       label: "the residual connections",
       chapter: "05_layers",
-      look: "Each layer now passes on only its own result, and the word itself is lost. Look for an answer that is "
-        + "empty, or repeats one word.",
+      look: "Normally each layer adds to the word. Now it replaces it, and the word itself is lost. Look for an answer "
+        + "that is empty, or repeats one word.",
     },
     layer_norm: {
       label: "layer norm",
       chapter: "05_layers",
-      look: "The sizes of the vectors get out of hand. Look at the probabilities: often the model is still very "
-        + "sure, even when it's wrong. Sometimes it's torn between two words.",
+      look: "The sizes of the vectors get out of hand. Look at the probabilities: often the model is just as sure "
+        + "when it's wrong.",
     },
     positions: {
       label: "positions",
@@ -73,8 +74,8 @@ const Parts = (() => {
     cross_attention: {
       label: "all cross-attention",
       chapter: "08_transformer",
-      look: "The decoder no longer sees your sentence. Look for the same answer, whatever you type. It's made up, "
-        + "and often looks well-formed.",
+      look: "The decoder no longer sees your sentence. Type anything: you get the same answer. It's made up, and often "
+        + "looks well-formed.",
     },
   };
 

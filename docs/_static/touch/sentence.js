@@ -34,12 +34,14 @@ const Sentence = (() => {
     const foreign = english ? found.filter(word => word && !english.flat().includes(word)) : [];
     if (foreign.length) {
       const are_german = foreign.length > 1 ? "are German" : "is German";
-      return { fault: `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.` };
+      const fault = `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.`;
+      return { fault };
     }
 
     const unknown = [...new Set(typed.filter((_, i) => !found[i]))];
     if (unknown.length) {
-      const are_not = unknown.length > 1 ? "aren't words" : "isn't a word";
+      const { unit } = State.about();
+      const are_not = unknown.length > 1 ? `aren't ${unit}s` : `isn't a ${unit}`;
       return { fault: `${quoted(unknown)} ${are_not} this model knows. “More about it” lists its words.` };
     }
     return { text: found.join(" ") };
@@ -47,14 +49,16 @@ const Sentence = (() => {
 
   // a model of numbers reads them in words
   function understood_number(text) {
-    const digits = text.match(/\d[\d,.]*/g);
+    const digits = text.match(/[-−]?\d[\d,.]*/g);
     if (!digits || !State.about().value) return { text };
 
+    // 12 or 12,345 or 12.345: points and commas only before three digits
+    const is_readable = shown => /^\d+$|^\d{1,3}([,.]\d{3})+$/.test(shown);
     const value = shown => Number(shown.replace(/[,.]/g, ""));
-    if (digits.some(shown => value(shown) >= 1e6)) {
-      return { fault: "This model reads numbers below a million, in words." };
+    if (!digits.every(shown => is_readable(shown) && value(shown) < 1e6)) {
+      return { fault: "This model reads whole numbers from zero to below a million, in words." };
     }
-    const in_words = digits.map(shown => `${shown} as “${NumberWords.english(value(shown))}”`);
+    const in_words = [...new Set(digits)].map(shown => `${shown} as “${NumberWords.english(value(shown))}”`);
     return { fault: `Write ${listed(in_words)}.` };
   }
 
@@ -70,7 +74,7 @@ const Sentence = (() => {
 
     State.read(text);
     say_fault("");
-    say_if_unusual();
+    place("remark").textContent = State.about().surprise(text);
     Page.draw_all();
     Beam.search_later();
   }
@@ -82,15 +86,8 @@ const Sentence = (() => {
     if (text) Answer.draw_words();
   }
 
-  // longer or shorter than what it learned from
-  function say_if_unusual() {
-    const { learned } = State.about();
-    const length = state.model.source(state.text).length - 1;
-    const is_unusual = learned && (length < learned[0] || length > learned[1]);
-    const remark = () => `It learned rows of ${learned[0]} to ${learned[1]} numbers, and this has ${length}: `
-      + "expect mistakes.";
-    place("remark").textContent = is_unusual ? remark() : "";
-  }
+  // whether the answer on the page is to what stands in the field
+  const is_answered = () => understood(place("text").value).text === state.text;
 
   function use(example) {
     place("text").value = example;
@@ -115,7 +112,7 @@ const Sentence = (() => {
   async function begin_with_cat() {
     await choose_model("cat");
     document.getElementById("touch").scrollIntoView();
-    place("text").focus({ preventScroll: true });
+    place("answer").querySelector("button").focus({ preventScroll: true }); // the field would open a keyboard
   }
 
   // the words of the sentence in another order
@@ -180,5 +177,5 @@ const Sentence = (() => {
     place("start")?.replaceChildren(...is_there ? [] : [start]);
   }
 
-  return { read, use, choose_model, shuffle, say_fault, draw_text };
+  return { read, is_answered, use, choose_model, shuffle, say_fault, draw_text };
 })();

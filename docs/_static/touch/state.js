@@ -97,11 +97,11 @@ const State = (() => {
     write_answer();
   }
 
-  // one step; after a whole answer, from the beginning again
+  // one step; after a whole answer, from the beginning again, or from what was picked by hand
   function write_next() {
     if (state.complete) {
-      state.forced = [];
-      write_answer([], false);
+      const { forced } = state;
+      write_answer(has_ended(forced) ? forced.slice(0, -1) : forced, false);
       return;
     }
     const begin = [...state.begin, state.run.ids[state.begin.length]];
@@ -132,10 +132,12 @@ const State = (() => {
     write_answer(as_many, has_ended(as_many));
   }
 
+  // in the encoder no word of the answer looks at anything
+  const part_of_answer = () => state.part === "encoder self" ? "decoder cross" : state.part;
+
   // a word of the answer: where the model looked to write it, and what it could have written
   function look_at(step) {
-    const part = state.part === "encoder self" ? "decoder cross" : state.part;
-    Object.assign(state, { step, key: null, part });
+    Object.assign(state, { step, key: null, part: part_of_answer() });
   }
 
   // ---- Something taken away ----
@@ -176,7 +178,7 @@ const State = (() => {
 
   return {
     state, about, config, words, word, decoded, is_end, has_ended, is_of_words, use_model, source, max_length,
-    written, is_pending, read, write_next, write_rest, pick, look_at,
+    written, is_pending, read, write_next, write_rest, pick, part_of_answer, look_at,
     take_away, put_back, put_everything_back, missing, both, same_ids, changes,
   };
 })();
