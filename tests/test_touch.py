@@ -676,20 +676,21 @@ def test_every_control_works(browser, page, how):
         assert len(texts_of(browser, ".touch-pane .touch-tokens")) == 2
         click(part)
         assert control(browser, part).get_attribute("aria-checked") == "false"
+
+    # the two answers: one word of each
+    click("head")
+    click("broken 1")
+    assert texts_of(browser, ".touch-strip-says em") == ["habe", "haben"]
+    click("whole 0")
+    assert control(browser, "broken 0").get_attribute("aria-pressed") == "true"
+    click("head")
+
     click("cross_attention")
     broken = answer(browser)
     click("she has not fed a horse")
     assert answer(browser) == broken
     click("restore")
     assert answer(browser) == "sie hat ein Pferd nicht gefüttert"
-
-    # the two answers: one word of each
-    click("head")
-    click("broken 1")
-    assert texts_of(browser, ".touch-strip-says em") == ["hat", "hat"]
-    click("whole 0")
-    assert control(browser, "broken 0").get_attribute("aria-pressed") == "true"
-    click("head")
 
     # the beam, once that of the whole model is there again
     wait_for(
