@@ -36,7 +36,8 @@ const Compared = (() => {
       pane("whole", "With everything", with_everything),
       pane("broken", `Without ${listed(missing) || "…"}`, without));
     draw_legend();
-    finish_pictures();
+    pictures.forEach(scroll_to_chosen);
+    draw_lines();
   }
 
   function draw_legend() {
@@ -71,7 +72,7 @@ const Compared = (() => {
     const step = Math.min(t, run.ids.length - 1);
     const query = part === "encoder self" ? state.word : step;
 
-    const tokens = run.ids.map((_, t) => draw_token(name, run, t, { is_chosen: t === step, is_kept: kept.has(t) }));
+    const tokens = run.ids.map((_, i) => draw_token(name, run, i, { is_chosen: i === step, is_kept: kept.has(i) }));
     const key_words = short(keys).map((label, k) =>
       element("span", { style: `--weight: ${(weights[query][k] || 0).toFixed(3)}` }, label));
 
@@ -112,20 +113,24 @@ const Compared = (() => {
       element("small", {}, percent(steps[t].probabilities[ids[t]])));
   }
 
-  // what depends on where the words are on the page: the lines, and how far to scroll
-  function finish_pictures() {
+  // they depend on where the words are on the page
+  function draw_lines() {
     for (const picture of pictures) {
-      const { scroll, between } = picture;
-      between.replaceChildren(lines_between(picture));
-
-      const hot = scroll.querySelector("[aria-pressed=true]");
-      const is_outside = hot.offsetLeft + hot.offsetWidth > scroll.clientWidth - FADED;
-      scroll.scrollLeft = is_outside ? hot.offsetLeft - scroll.clientWidth / 2 : 0;
-      fade(scroll);
+      picture.between.replaceChildren(lines_between(picture));
+      fade(picture.scroll);
     }
   }
 
-  addEventListener("resize", finish_pictures);
+  // the lines follow the words when a window or a sidebar changes its size
+  function watch_size() {
+    new ResizeObserver(draw_lines).observe(place("compare"));
+  }
+
+  function scroll_to_chosen({ scroll }) {
+    const chosen = scroll.querySelector("[aria-pressed=true]");
+    const is_outside = chosen.offsetLeft + chosen.offsetWidth > scroll.clientWidth - FADED;
+    scroll.scrollLeft = is_outside ? chosen.offsetLeft - scroll.clientWidth / 2 : 0;
+  }
 
   // from the middle of a word above to the middle of one below
   function lines_between({ between, above, below, weights, query }) {
@@ -216,5 +221,5 @@ const Compared = (() => {
     return [in_one, in_other];
   }
 
-  return { draw, draw_panes };
+  return { draw, draw_panes, watch_size };
 })();

@@ -58,7 +58,7 @@ const Page = (() => {
         make("steps")),
 
       element("div", { class: "touch-columns" },
-        make("picture", "div", { class: "touch-look" },
+        make("picture", "div", {},
           make("parts"),
           make("drawing"),
           make("caption", "p", { "aria-live": "polite" }),
@@ -78,6 +78,8 @@ const Page = (() => {
       make("tree"),
       make("answers"),
       make("beam_example"));
+
+    Compared.watch_size();
   }
 
   // all but the beam, which takes longer
