@@ -801,8 +801,8 @@ def test_a_head_names_its_strongest_link(browser, page):
             expected = f"{words[row.argmax()]} ({round(100 * row.max().item())}\u00a0%)"
             [link] = texts_of(browser, f"[data-key='head {layer} {head}'] .touch-link")
             assert link == expected
-    [name] = [control(browser, "head 1 1").get_attribute("aria-label")]
-    assert name == "Layer 2, head 2: seen (99\u00a0%)"
+    name = control(browser, "head 1 1").accessible_name
+    assert name.replace("\u00a0", " ") == "Layer 2, head 2 seen (99 %)"
 
     press(browser, control(browser, "key 2"), "mouse")
     assert texts_of(browser, "[data-key='head 1 1'] .touch-link")[0].startswith("gesehen (")
@@ -917,7 +917,7 @@ def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
     press(browser, control(browser, "restore"), "mouse")
     press(browser, control(browser, "Attention of decoder cross"), "mouse")
     press(browser, control(browser, "head"), "mouse")
-    assert texts_of(browser, ".touch-heads .gone") == ["head 3, gone"]
+    assert texts_of(browser, ".touch-heads .gone") == ["Layer 2, head 3, gone "]
     assert texts_of(browser, ".touch-caption")[0].startswith("Average of the other 3 heads")
     press(browser, control(browser, "head 1 2"), "mouse")
     assert not n_lines(".touch-lines")

@@ -98,7 +98,7 @@ const Compared = (() => {
 
   function draw_tokens(tokens, ids) {
     const value = Answer.value_of(ids);
-    return element("p", { class: "touch-tokens", lang: State.about().language },
+    return element("div", { class: "touch-tokens", lang: State.about().language },
       ...tokens,
       State.has_ended(ids) ? null : element("span", {}, "…"),
       value ? element("span", { lang: "en" }, value) : null);

@@ -59,18 +59,19 @@ const Heads = (() => {
     const hot = key === null ? weights[query] : weights.map(row => row[key] || 0);
     const link = Attention.largest(hot, key === null ? keys : queries, 1);
 
+    // its layer is only heard: those who see it have a name at the beginning of the row
     const is_gone = Attention.is_gone(part, layer, head);
-    const name = head === null ? "all heads" : `head ${head + 1}`;
-    const label = `${head === null ? "all" : name}${is_gone ? ", gone" : ""}`;
+    const name = `${head === null ? "all" : `head ${head + 1}`}${is_gone ? ", gone" : ""}`;
     const attributes = {
       ...pressed(state.layer === layer && state.head === head),
       class: is_gone ? "gone" : null,
-      "aria-label": `Layer ${layer + 1}, ${is_gone ? label : name}${link && `: ${link}`}`,
     };
     return button(`head ${layer} ${head}`, () => choose(layer, head), attributes,
       picture,
-      element("span", { "aria-hidden": "true" }, label),
-      is_gone ? null : element("span", { "aria-hidden": "true", class: "touch-link" }, link || "–"));
+      element("span", { class: "touch-said" }, `Layer ${layer + 1}, `),
+      element("span", {}, name),
+      " ",
+      is_gone ? null : element("span", { class: "touch-link" }, link || "–"));
   }
 
   return { draw };
