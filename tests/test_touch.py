@@ -756,6 +756,20 @@ def test_the_example_of_the_beam_is_one(browser, page):
         "rows of 5 to 12 numbers, and this has 13" in texts_of(browser, ".touch-remark")[0]
     )
 
+    # a sentence that leaves it unsure: several answers, and no score far from the best
+    press(browser, control(browser, "beam unsure"), "mouse")
+    wait_for(
+        browser, "return document.querySelector('#touch-text').value === 'I have seen a'"
+    )
+    translator = load_pretrained("cat", "cpu")
+    [expected] = translator.translate(["I have seen a"], beam_size=4, n_best=3)
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-answers button > span').textContent === arguments[0]",
+        expected[0],
+    )
+    assert texts_of(browser, ".touch-answers button > span") == expected
+
 
 def test_the_beam_begins_with_what_was_picked(browser, page):
     "And forgets it with a new sentence."

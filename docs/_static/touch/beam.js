@@ -16,7 +16,10 @@ const Beam = (() => {
 
   // Where greedy decoding and the beam differ. For English → German there is no such sentence of the kind it learned:
   // we tried all 4,800. The Copier learned rows of up to 12 numbers, and this one has 13.
-  const EXAMPLE = { name: "copier", text: "4 3 3 9 4 6 4 3 5 10 4 11 5", beam_size: 4 };
+  const DIFFERENT = { name: "copier", text: "4 3 3 9 4 6 4 3 5 10 4 11 5" };
+
+  // where several answers are nearly as good
+  const UNSURE = { name: "cat", text: "I have seen a" };
 
   // ---- Searching ----
 
@@ -52,10 +55,10 @@ const Beam = (() => {
     draw();
   }
 
-  async function show_example() {
-    state.beam_size = EXAMPLE.beam_size;
-    await Sentence.choose_model(EXAMPLE.name);
-    Sentence.use(EXAMPLE.text);
+  async function show({ name, text }) {
+    state.beam_size = 4;
+    await Sentence.choose_model(name);
+    Sentence.use(text);
     search_now();
     place("beam_size").scrollIntoView();
   }
@@ -82,14 +85,20 @@ const Beam = (() => {
   }
 
   function draw_example() {
-    if (!AnnotatedTransformer.names.includes(EXAMPLE.name)) return;
+    const { names } = AnnotatedTransformer;
+    if (!names.includes(DIFFERENT.name) || !names.includes(UNSURE.name)) return;
+
+    const show_button = (key, example, label) => button(key, () => show(example), { class: "touch-inline" }, label);
     fill(place("beam_example"),
       element("h3", {}, "Where a beam helps"),
       element("p", {},
         "English → German is at least 99 % sure of every word, in all 4,800 sentences of the kind it learned. So the "
-        + "beam and greedy decoding agree on each of them. Give the Copier 13 numbers, one more than it has ever seen: "
-        + "greedy decoding misses the end and writes on, and the beam finds the answer that stops in time. ",
-        button("beam example", show_example, { class: "touch-inline" }, "Show me")));
+        + "beam and greedy decoding agree on each of them. It hesitates when a sentence isn't finished: ",
+        show_button("beam unsure", UNSURE, UNSURE.text)),
+      element("p", {},
+        "Give the Copier 13 numbers, one more than it has ever seen. Greedy decoding misses the end and writes on, and "
+        + "the beam finds the answer that stops in time. ",
+        show_button("beam example", DIFFERENT, "Show me where they differ")));
   }
 
   function draw_sizes() {

@@ -32,9 +32,9 @@ const NextWord = (() => {
     const is_pending = State.is_pending(step);
     const written = is_pending ? null : run.ids[step];
 
-    const bar = (id, place) => {
+    const bar = (id, rank) => {
       const width = Math.max(0.5, 100 * probabilities[id]);
-      return element("li", {}, button(`bar ${place}`, () => pick(id), pressed(id === written),
+      return element("li", {}, button(`bar ${rank}`, () => pick(id), pressed(id === written),
         element("span", { class: "touch-bar-word" }, State.word(id)),
         " ",
         element("span", { class: "touch-bar" }, element("span", { style: `width: ${width}%` })),
