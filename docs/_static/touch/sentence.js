@@ -177,5 +177,5 @@ const Sentence = (() => {
     place("start")?.replaceChildren(...is_there ? [] : [start]);
   }
 
-  return { read, is_answered, use, choose_model, shuffle, say_fault, draw_text };
+  return { read, is_answered, use, choose_model, shuffle, draw_text };
 })();
