@@ -297,6 +297,89 @@ def test_the_beam_without_a_part_is_that_of_python(browser, page, name):
         assert answers == beam_without(name, part, srcs, 16), part
 
 
+# ---- A beam that begins with given words ----
+
+
+def beginnings(name: str, count: int) -> list[tuple[list[int], list[int]]]:
+    "Sources with EOS, and beginnings of one to four tokens; the last of them isn't what the model would write."
+    rng = random.Random(2)
+    vocab_size = len(load_pretrained(name, "cpu").tokenizer)
+    found = []
+    for src, tgt in pairs(name, count):
+        length = rng.randint(0, 3)
+        found.append((src, [*tgt[1 : 1 + length], rng.randrange(4, vocab_size)]))
+    return found
+
+
+def only(log_probs, token: int):
+    "What remains of the log-probabilities where the next token is given: it is certain."
+    given = torch.full_like(log_probs, float("-inf"))
+    given[..., token] = 0
+    return given
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_beam_from_a_beginning_is_that_of_python(browser, page, name, monkeypatch):
+    "The library's search has no beginning to give, so the probabilities of its first steps are set."
+    search = importlib.import_module("annotated_transformer.search")
+    compute = search.next_log_probs
+    translator = load_pretrained(name, "cpu")
+    examples = beginnings(name, 12)
+    max_length = 16
+
+    found = in_page(
+        browser,
+        page,
+        """const [examples, max_length] = given;
+        return examples.map(([src, begin]) => [3, 1].map(beam_size => model.beam_search(src, {begin, beam_size, max_length}).answers)
+          .concat([[model.greedy_decode(src, {begin, max_length})]]))""",
+        name,
+        examples,
+        max_length,
+    )
+
+    for (src, begin), (answers, [single], [greedy]) in zip(examples, found):
+
+        def next_log_probs(logits, special, *, position=0, begin=begin, **options):
+            log_probs = compute(logits, special, position=position, **options)
+            return only(log_probs, begin[position]) if position < len(begin) else log_probs
+
+        monkeypatch.setattr(search, "next_log_probs", next_log_probs)
+        expected = beam_search(
+            translator.model, torch.tensor([src]), max_length, beam_size=3
+        )
+        length = expected.lengths[0]
+        assert answers[0]["ids"] == expected.ids[0, :length].tolist()
+        assert answers[0]["score"] == pytest.approx(expected.scores[0].item(), abs=1e-3)
+
+        # a beam of one is greedy decoding, and all of them begin as they were told to
+        assert single["ids"] == greedy["ids"]
+        assert all(answer["ids"][: len(begin)] == begin for answer in answers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_score_is_the_log_probability_of_what_was_not_given(browser, page, name):
+    "Of every answer, divided by the length penalty of all its tokens."
+    model = load_pretrained(name, "cpu").model
+    examples = beginnings(name, 6)
+    found = in_page(
+        browser,
+        page,
+        """return given[0].map(([src, begin]) => model.beam_search(src, {begin, max_length: 16}).answers)""",
+        name,
+        examples,
+    )
+
+    for (src, begin), answers in zip(examples, found):
+        for answer in answers:
+            ids = answer["ids"]
+            with torch.no_grad():
+                logits = model(torch.tensor([src]), torch.tensor([[1, *ids[:-1]]]))[0]
+            log_probs = logits.log_softmax(-1)[torch.arange(len(ids)), ids]
+            expected = log_probs[len(begin) :].sum() / ((5 + len(ids)) / 6) ** 0.6
+            assert answer["score"] == pytest.approx(expected.item(), abs=1e-3)
+
+
 # ---- Numbers in words ----
 
 
@@ -306,24 +389,29 @@ def test_the_values_of_numbers_are_right(browser, page):
     rng = random.Random(0)
     numbers = [*range(1000), 1000, 1001, 2000, 10_000, 101_000, 110_000, 200_002, 999_999]
     numbers += [rng.randrange(1_000_000) for _ in range(500)]
-    wrong = ["", "一百千", "七七", "万", "vierhunderteinzig", "ul", "zehnundzwanzig"]
+    wrong = ["", "一百千", "七七", "万", "十万零"]
+    wrong += ["vierhunderteinzig", "ul", "zehnundzwanzig"]
+    no_english = ["", "and", "hundred", "one one", "forty two", "one hundred two", "abc"]
 
-    chinese, german, english, none = in_page(
+    chinese, german, english, none, is_english = in_page(
         browser,
         page,
-        """const [zh, de, numbers, wrong] = given, {chinese, german, english} = NumberWords;
-        return [zh.map(chinese), de.map(german), numbers.map(english), wrong.flatMap(text => [chinese(text), german(text)])]""",
+        """const [zh, de, numbers, wrong, no_english] = given, {chinese, german, english, is_english} = NumberWords;
+        return [zh.map(chinese), de.map(german), numbers.map(english), wrong.flatMap(text => [chinese(text), german(text)]),
+          [numbers.map(english), no_english].map(texts => texts.map(is_english))]""",
         "cat",
         [spell_number(n, "zh") for n in numbers],
         [spell_number(n, "de") for n in numbers],
         numbers,
         wrong,
+        no_english,
     )
 
     assert chinese == numbers
     assert german == numbers
     assert english == [spell_number(n, "en").replace(",", "") for n in numbers]
     assert not any(none) and 0 not in none
+    assert all(is_english[0]) and not any(is_english[1])
 
 
 # ---- Tokenizers ----
@@ -392,7 +480,8 @@ def test_the_things_to_try_come_out_as_the_page_says(browser, page):
         const after = (text, without) => model.greedy_decode(src, {begin: model.tokenizer.encode(text)}, without).text;
         const {steps} = model.greedy_decode(src);
         const weight = (step, head, key) => steps[step].attention["decoder cross"][1][head].row(step)[key];
-        return [[after("sie"), after("ich habe das"), after("", {head})], [weight(4, 1, 2), weight(0, 2, 0)]]""",
+        return [[after("sie"), after("ich habe das"), after("", {head}), after("", {head: {...head, head: 1}})],
+          [weight(4, 1, 2), weight(0, 2, 0)]]""",
         "cat",
     )
 
@@ -400,8 +489,36 @@ def test_the_things_to_try_come_out_as_the_page_says(browser, page):
         "sie haben die Katze gesehen",
         "ich habe das Schaf gesehen",
         "sie haben die Katze gesehen",
+        "ich habe die Katze gesehen",
     ]
     assert looks_at[0] > 0.985 and looks_at[1] > 0.9
+
+    translator = load_pretrained("numbers-en-zh", "cpu")
+    [src] = translator.encode(["three hundred and forty-two"])
+    without_positions(translator.model)
+    [ids] = generate_ids(translator.model, [src])
+    assert translator.tokenizer.decode(ids) == "二百四十三"
+
+
+def test_greedy_decoding_is_sure_of_every_sentence_of_the_kind(browser, page):
+    "So sure that no other answer could have a better score: the beam must agree with it."
+    training, held_out = sentence_pairs()
+    sentences = sorted({english for english, _ in training + held_out})
+    assert len(sentences) == 4800
+
+    model = load_pretrained("cat", "cpu")
+    sources = model.encode(sentences)
+    answers = generate_ids(model.model, sources)
+    src = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor([*ids, 2]) for ids in sources], batch_first=True
+    )
+    tgt = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor([1, *ids, 2]) for ids in answers], batch_first=True
+    )
+    with torch.no_grad():
+        probabilities = model.model(src, tgt[:, :-1]).softmax(-1)
+    written = probabilities.gather(-1, tgt[:, 1:, None])[..., 0]
+    assert written[tgt[:, 1:] != 0].min() > 0.99
 
 
 # ---- Models that the page cannot run ----
@@ -489,9 +606,14 @@ def test_it_opens_with_an_answer_from_a_file(browser, page, site):
     assert not asked
 
     files = [site / "touch.html", site / "_static" / "touch.css"]
-    files += [site / "_static" / name for name in ("transformer.js", "touch.js")]
-    files += sorted((site / "_static" / "models").glob("*.js"))
-    assert len(files) == 4 + len(NAMES) + 1
+    files += [site / "_static" / "transformer.js"]
+    soup = BeautifulSoup(files[0].read_text(encoding="utf-8"), "html.parser")
+    named = [script["src"] for script in soup.select("script[src^='_static/touch/']")]
+    scripts = sorted((site / "_static" / "touch").glob("*.js"))
+    assert sorted(site / name for name in named) == scripts
+    models = sorted((site / "_static" / "models").glob("*.js"))
+    assert len(models) == len(NAMES) + 1
+    files += [*scripts, *models]
     assert sum(file.stat().st_size for file in files) < 3e6
 
 
@@ -554,6 +676,15 @@ def test_every_control_works(browser, page, how):
         assert len(texts_of(browser, ".touch-pane .touch-tokens")) == 2
         click(part)
         assert control(browser, part).get_attribute("aria-checked") == "false"
+
+    # the two answers: one word of each
+    click("head")
+    click("broken 1")
+    assert texts_of(browser, ".touch-strip-says em") == ["habe", "haben"]
+    click("whole 0")
+    assert control(browser, "broken 0").get_attribute("aria-pressed") == "true"
+    click("head")
+
     click("cross_attention")
     broken = answer(browser)
     click("she has not fed a horse")
@@ -570,6 +701,11 @@ def test_every_control_works(browser, page, how):
     wait_for(browser, "return document.querySelectorAll('.touch-answers li').length === 2")
     click("answer 1")
     assert control(browser, "answer 1").get_attribute("aria-pressed") == "true"
+    click("beam example")
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-greedy').textContent.includes('something else')",
+    )
     assert not errors(browser)
 
 
@@ -594,6 +730,170 @@ def test_the_answers_of_the_beam_are_shown(browser, page):
         ["I have seen the cat"], beam_size=4, n_best=4
     )
     assert shown == expected
+
+
+def test_the_example_of_the_beam_is_one(browser, page):
+    "A row that is longer than those the Copier learned: the beam copies it, and greedy decoding doesn't."
+    open_page(browser, page)
+    wait_for(browser, "return document.querySelector('[data-key=\"beam example\"]')")
+    press(browser, control(browser, "beam example"), "mouse")
+    wait_for(
+        browser, "return document.querySelector('#touch-text').value.startsWith('4 3 3')"
+    )
+
+    text = browser.find_element("id", "touch-text").get_property("value")
+    copier = load_pretrained("copier", "cpu")
+    [best] = copier.translate([text], beam_size=4)
+    [greedy] = copier.translate([text], beam_size=1)
+    assert best == text != greedy
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-answers button > span').textContent === arguments[0]",
+        best,
+    )
+    assert texts_of(browser, ".touch-greedy")[0].endswith(f"something else: {greedy}.")
+    assert (
+        "rows of 5 to 12 numbers, and this has 13" in texts_of(browser, ".touch-remark")[0]
+    )
+
+    # a sentence that leaves it unsure: several answers, and no score far from the best
+    press(browser, control(browser, "beam unsure"), "mouse")
+    wait_for(
+        browser, "return document.querySelector('#touch-text').value === 'I have seen a'"
+    )
+    translator = load_pretrained("cat", "cpu")
+    [expected] = translator.translate(["I have seen a"], beam_size=4, n_best=3)
+    wait_for(
+        browser,
+        "return document.querySelector('.touch-answers button > span').textContent === arguments[0]",
+        expected[0],
+    )
+    assert texts_of(browser, ".touch-answers button > span") == expected
+
+
+def test_the_beam_begins_with_what_was_picked(browser, page):
+    "And forgets it with a new sentence."
+    open_page(browser, page)
+    press(browser, control(browser, "query 2"), "mouse")
+    bars = texts_of(browser, ".touch-bar-word")
+    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    wait_for(browser, "return document.querySelector('.touch-beam_of').textContent")
+
+    assert "what you picked, ich habe das." in texts_of(browser, ".touch-beam_of")[0]
+    shown = texts_of(browser, ".touch-answers button > span")
+    assert shown[0] == "ich habe das Schaf gesehen"
+    assert all(text.startswith("ich habe das") for text in shown)
+    assert texts_of(browser, ".touch-box small")[:3] == ["100\u00a0%"] * 3
+    assert (
+        "Now its answer is ich habe das Schaf gesehen."
+        in texts_of(browser, ".touch-bars")[0]
+    )
+
+    # word by word it goes on from there
+    press(browser, control(browser, "next"), "mouse")
+    assert answer(browser) == "ich habe das"
+
+    type_text(browser, "she has not fed a horse")
+    wait_for(browser, "return !document.querySelector('.touch-beam_of').textContent")
+    [first, *_] = texts_of(browser, ".touch-answers button > span")
+    assert first == "sie hat ein Pferd nicht gefüttert"
+
+
+def test_a_head_names_its_strongest_link(browser, page):
+    "What the chosen word looks at, or who looks at it; as in Python."
+    open_page(browser, page)
+    translator = load_pretrained("cat", "cpu")
+    [src] = translator.encode(["I have seen the cat"])
+    [ids] = generate_ids(translator.model, [src])
+    weights = trace_attention(translator.model, src, [*ids, 2]).weights["decoder cross"]
+    words = [*"I have seen the cat".split(), "EOS"]
+
+    press(browser, control(browser, "token 4"), "mouse")
+    for layer in (0, 1):
+        for head in range(4):
+            row = weights[layer, head, 4]
+            expected = f"{words[row.argmax()]} ({round(100 * row.max().item())}\u00a0%)"
+            [link] = texts_of(browser, f"[data-key='head {layer} {head}'] .touch-link")
+            assert link == expected
+    name = control(browser, "head 1 1").accessible_name
+    assert name.replace("\u00a0", " ") == "Layer 2, head 2 seen (99 %)"
+
+    press(browser, control(browser, "key 2"), "mouse")
+    assert texts_of(browser, "[data-key='head 1 1'] .touch-link")[0].startswith("gesehen (")
+
+
+LINES = """return [...document.querySelectorAll(`.touch-pane.${arguments[0]} .touch-between path`)]
+  .map(path => [Number(path.dataset.q), Number(path.dataset.k), Number(path.style.getPropertyValue('--weight'))])"""
+
+
+def test_the_compared_answers_show_their_attention(browser, page):
+    "With the weights of Python, of the part and the head that are chosen."
+    open_page(browser, page)
+    press(browser, control(browser, "head"), "mouse")
+    translator = load_pretrained("cat", "cpu")
+    [src] = translator.encode(["I have seen the cat"])
+
+    def expected(model, keep):
+        [ids] = generate_ids(model, [src])
+        maps = trace_attention(model, src, [*ids, 2])
+        mean = maps.weights["decoder cross"][1, keep].mean(0)
+        return {(q, k): w for q, row in enumerate(mean.tolist()) for k, w in enumerate(row)}
+
+    broken = copy.deepcopy(translator.model)
+    attention = broken.decoder.layers[1].cross_attention
+    d_v = attention.qkv_proj.d_v
+    attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0
+    for kind, model, keep in (
+        ("whole", translator.model, [0, 1, 2, 3]),
+        ("broken", broken, [0, 1, 3]),
+    ):
+        weights = expected(model, keep)
+        drawn = browser.execute_script(LINES, kind)
+        assert len(drawn) == sum(weight >= 0.05 for weight in weights.values())
+        assert all(weights[q, k] == pytest.approx(w, abs=2e-3) for q, k, w in drawn)
+
+    # the first word that differs stands out, and says what it looks at
+    assert texts_of(browser, ".touch-strip-says em") == ["ich", "sie"]
+    assert "looks at I (" in texts_of(browser, ".touch-strip-says")[0]
+
+    # another part, and one of which nothing arrives
+    press(browser, control(browser, "Attention of decoder self"), "mouse")
+    assert texts_of(browser, ".touch-strip-words")[0].startswith("BOSich")
+    press(browser, control(browser, "Attention of encoder self"), "mouse")
+    assert len(texts_of(browser, ".touch-strip-words")) == 4
+    press(browser, control(browser, "Attention of decoder cross"), "mouse")
+    press(browser, control(browser, "cross_attention"), "mouse")
+    assert browser.execute_script(LINES, "whole")
+    assert not browser.execute_script(LINES, "broken")
+
+
+def test_lines_join_words_in_a_window_of_any_size(browser, page):
+    "Each begins in the middle of a word above, and ends in the middle of a word below."
+    ends = """return [...document.querySelectorAll('.touch-pane')].flatMap(pane => {
+      const middle = word => { const r = word.getBoundingClientRect(); return r.x + r.width / 2 };
+      const above = [...pane.querySelectorAll('.touch-strip-words > span')].map(middle);
+      const below = [...pane.querySelectorAll('.touch-tokens > button')].map(middle);
+      const x = pane.querySelector('.touch-between').getBoundingClientRect().x;
+      return [...pane.querySelectorAll('path')].map(path => {
+        const [from, to] = [0, path.getTotalLength()].map(at => path.getPointAtLength(at).x + x);
+        return Math.max(Math.abs(from - above[path.dataset.k]), Math.abs(to - below[path.dataset.q])) }) })"""
+    open_page(browser, page)
+    press(browser, control(browser, "padding_mask"), "mouse")
+    found = browser.execute_script(ends)
+    assert found and max(found) < 1.5
+    with phone(browser):
+        browser.execute_async_script("setTimeout(arguments[0], 300)")
+        found = browser.execute_script(ends)
+        assert found and max(found) < 1.5
+
+
+def test_a_switch_can_be_tried_where_it_shows_best(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "try numbers-en-zh"), "mouse")
+    wait_for(browser, "return !document.querySelector('[data-key=\"try numbers-en-zh\"]')")
+    assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+    assert "= 342" in texts_of(browser, ".touch-pane.whole")[0]
+    assert "= 243" in texts_of(browser, ".touch-pane.broken")[0]
 
 
 def test_an_unchanged_answer_leads_to_an_example_that_changes(browser, page):
@@ -631,7 +931,7 @@ def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
     press(browser, control(browser, "restore"), "mouse")
     press(browser, control(browser, "Attention of decoder cross"), "mouse")
     press(browser, control(browser, "head"), "mouse")
-    assert texts_of(browser, ".touch-heads .gone") == ["head 3, gone"]
+    assert texts_of(browser, ".touch-heads .gone") == ["Layer 2, head 3, gone "]
     assert texts_of(browser, ".touch-caption")[0].startswith("Average of the other 3 heads")
     press(browser, control(browser, "head 1 2"), "mouse")
     assert not n_lines(".touch-lines")
@@ -713,12 +1013,46 @@ def test_all_that_is_wrong_with_a_text_is_said(browser, page):
     choose(browser, "numbers-en-de")
     type_text(browser, "42")
     assert fault(browser) == "Write 42 as “forty-two”."
-    type_text(browser, "1,234,567")
-    assert fault(browser) == "This model reads numbers below a million, in words."
+    below_a_million = (
+        "This model reads whole numbers from zero to below a million, in words."
+    )
+    for number in ("1,234,567", "3.14", "-5"):
+        type_text(browser, number)
+        assert fault(browser) == below_a_million
+    type_text(browser, "12 12 1,000")
+    assert fault(browser) == "Write 12 as “twelve” and 1,000 as “one thousand”."
 
     choose(browser, "copier")
     type_text(browser, "7")
     assert "this has 1" in texts_of(browser, ".touch-remark")[0]
+    type_text(browser, "42")
+    assert fault(browser).startswith("“42” isn't a number")
+
+
+def test_a_text_of_another_kind_is_answered_with_a_warning(browser, page):
+    open_page(browser, page)
+    for text in ("the cat has seen the dog", "he have seen the dog", "the the the"):
+        type_text(browser, text)
+        assert (
+            "isn't a sentence of the form it learned"
+            in texts_of(browser, ".touch-remark")[0]
+        )
+    type_text(browser, "he has not seen the dog")
+    assert texts_of(browser, ".touch-remark") == [""]
+
+    choose(browser, "numbers-en-de")
+    assert texts_of(browser, ".touch-remark") == [""]
+    type_text(browser, "abc")
+    assert "this isn't one" in texts_of(browser, ".touch-remark")[0]
+
+
+def test_a_text_that_was_not_sent_yet_is_not_the_one_answered(browser, page):
+    open_page(browser, page)
+    field = browser.find_element("id", "touch-text")
+    field.send_keys(" today")
+    assert "Its answer to I have seen the cat" in texts_of(browser, ".touch-answer")[0]
+    field.send_keys("\n")
+    assert "Its answer: " in texts_of(browser, ".touch-answer")[0]
 
 
 def test_the_english_words_are_those_of_the_sentences(browser, page):

@@ -1,27 +1,29 @@
 /* A Transformer that runs in the page: the forward pass of chapter 09, in JavaScript.
 
-   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Three things differ. There is no batch and no
-   training: a text is one list of ids. Every head's weights are kept, so that a page can draw them. And parts can be taken away.
+   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Three things differ. There is no
+   batch and no training: a text is one list of ids. Every head's weights are kept, so that a page can draw them. And
+   parts can be taken away.
 
-     const model = await AnnotatedTransformer.load("cat");         // a folder of annotated_transformer/pretrained
-     const src = model.source("I have seen the cat");              // ids with EOS; an Error names a word it doesn't know
-     const encoded = model.encode(src);                            // { memory S D, mask, attention }
-     const decoded = model.decode([model.bos_id], encoded);        // { hidden T D, logits T V, attention }
-     const p = model.next_probabilities(decoded);                  // V, of the token after the last one; PAD and BOS are 0
-     const { ids, text, steps } = model.greedy_decode(src);        // a step for each id: { best, probabilities, attention }
-     const { answers, steps } = model.beam_search(src, { beam_size: 4 });
-     model.tokenizer.encode(text), .decode(ids), .words(ids)       // `words` are labels, one for each id
+     const model = await AnnotatedTransformer.load("cat");   // a folder of annotated_transformer/pretrained
+     const src = model.source("I have seen the cat");        // ids with EOS; an Error names a word it doesn't know
+     const encoded = model.encode(src);                      // { memory S D, mask, attention }
+     const decoded = model.decode([model.bos_id], encoded);  // { hidden T D, logits T V, attention }
+     const p = model.next_probabilities(decoded);            // V, of the next token; those of PAD and BOS are 0
+     const { ids, text, steps } = model.greedy_decode(src);  // a step for each id: { best, probabilities, attention }
+     const { answers, steps } = model.beam_search(src, { beam_size: 4 });  // both may `begin` with given ids
+     model.tokenizer.encode(text), .decode(ids), .words(ids) // `words` are labels, one for each id
 
-   `attention` is { "encoder self": [layer][head], "decoder self": ..., "decoder cross": ... }, each a Matrix Q K; `encode` returns
-   the first, `decode` the other two. A Matrix has { rows, cols, data, row(i) }, its data in a Float32Array.
+   `attention` is { "encoder self": [layer][head], "decoder self": ..., "decoder cross": ... }, each a Matrix Q K;
+   `encode` returns the first, `decode` the other two. A Matrix has { rows, cols, data, row(i) }, its data in a
+   Float32Array.
 
-   Each of these methods takes `without` as its last argument, as in model.greedy_decode(src, {}, { positions: true }). It says what
-   to take away, all of it optional:
+   Each of these methods takes `without` as its last argument, as in model.greedy_decode(src, {}, { positions: true }).
+   It says what to take away, all of it optional:
      { causal_mask, padding_mask, positions, cross_attention, residuals, scale, layer_norm: true,
        head: { part: "decoder cross", layer: 0, head: 2 } }
 
-   Nothing is asked of another host. `load` adds a script of the folder models/ beside this file, which docs/export_models.py writes
-   when the site is built. It works from file:// too. */
+   Nothing is asked of another host. `load` adds a script of the folder models/ beside this file, which
+   docs/export_models.py writes when the site is built. It works from file:// too. */
 
 const AnnotatedTransformer = (() => {
   "use strict";
@@ -34,13 +36,23 @@ const AnnotatedTransformer = (() => {
       this.cols = cols;
       this.data = data;
     }
-    row(i) { return this.data.subarray(i * this.cols, (i + 1) * this.cols); }
-    slice_rows(from, to) { return new Matrix(to - from, this.cols, this.data.subarray(from * this.cols, to * this.cols)); }
+
+    // views, not copies
+    row(i) {
+      return this.data.subarray(i * this.cols, (i + 1) * this.cols);
+    }
+
+    slice_rows(from, to) {
+      return new Matrix(to - from, this.cols, this.data.subarray(from * this.cols, to * this.cols));
+    }
   }
 
   // row i of x times row j of y; the sum is kept in double precision
   function dot(x, i, y, j) {
-    const width = x.cols, a = x.data, b = y.data;
+    const width = x.cols;
+    const a = x.data;
+    const b = y.data;
+
     let sum = 0;
     for (let d = 0; d < width; d++) sum += a[i * width + d] * b[j * width + d];
     return sum;
@@ -95,7 +107,8 @@ const AnnotatedTransformer = (() => {
       // a mixture of the values
       const mixed = out.row(q);
       for (let k = 0; k < key.rows; k++) {
-        for (let d = 0; d < value.cols; d++) mixed[d] += scores[k] * value.data[k * value.cols + d];
+        const value_of_k = value.row(k);
+        for (let d = 0; d < value.cols; d++) mixed[d] += scores[k] * value_of_k[d];
       }
     }
     return { out, weights };
@@ -132,7 +145,12 @@ const AnnotatedTransformer = (() => {
 
   class Transformer {
     constructor({ name, config, tensors, weights, tokenizer }) {
-      Object.assign(this, { name, config, pad_id: config.pad_id, bos_id: config.bos_id, eos_id: config.eos_id });
+      this.name = name;
+      this.config = config;
+      this.pad_id = config.pad_id;
+      this.bos_id = config.bos_id;
+      this.eos_id = config.eos_id;
+
       this.tokenizer = tokenizer.merges ? new BPETokenizer(tokenizer) : new WordTokenizer(tokenizer);
       this.tensors = read_tensors(tensors, weights);
       this.embedding = this.tensors["src_embed.embedding.weight"];  // source, target and output
@@ -146,15 +164,20 @@ const AnnotatedTransformer = (() => {
     embed(ids, without) {  // L -> L D; sections 3.4 and 3.5
       const { d_model } = this.config;
       const x = new Matrix(ids.length, d_model);
-      ids.forEach((id, i) => x.row(i).set(this.embedding.row(id).map(value => value * Math.sqrt(d_model))));
+      ids.forEach((id, i) => {
+        const scaled = this.embedding.row(id).map(value => value * Math.sqrt(d_model));
+        x.row(i).set(scaled);
+      });
       return without.positions ? x : add(x, sinusoids(ids.length, d_model));
     }
 
-    // section 3.2.2: Q D, K D -> Q D, and the weights of each head; `place` is where it is, such as { part: "decoder self", layer: 0 }
+    // section 3.2.2: Q D, K D -> Q D, and the weights of each head; `place` is where it is, such as
+    // { part: "decoder self", layer: 0 }
     multi_head_attention(x, memory, may_attend, place, without) {
       const { d_model, n_heads } = this.config;
       const d_k = d_model / n_heads;
-      const prefix = `${place.part.split(" ")[0]}.layers.${place.layer}.${place.part.split(" ")[1]}_attention`;
+      const [stack, kind] = place.part.split(" ");
+      const prefix = `${stack}.layers.${place.layer}.${kind}_attention`;
 
       // W^Q over W^K over W^V in one matrix
       const qkv = this.tensors[`${prefix}.qkv_proj.weight`];
@@ -170,8 +193,10 @@ const AnnotatedTransformer = (() => {
         const head = attention(q, k, v, may_attend, without);
         weights.push(head.weights);
 
+        // where a head is taken away, zeros stay
         const gone = without.head;
-        if (gone && gone.part === place.part && gone.layer === place.layer && gone.head === h) continue;
+        const is_gone = gone && gone.part === place.part && gone.layer === place.layer && gone.head === h;
+        if (is_gone) continue;
         for (let i = 0; i < x.rows; i++) heads.row(i).set(head.out.row(i), h * d_k);
       }
       return { out: linear(heads, this.tensors[`${prefix}.out_proj.weight`]), weights };
@@ -197,29 +222,30 @@ const AnnotatedTransformer = (() => {
       return layer_norm(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`], this.config.norm_eps);
     }
 
+    // attention as a sub-layer, its weights recorded; where all cross-attention is taken away, nothing arrives
+    attend(x, memory, may_attend, place, record, without) {
+      const { out, weights } = this.multi_head_attention(x, memory, may_attend, place, without);
+      record[place.part].push(weights);
+      const is_gone = without.cross_attention && place.part === "decoder cross";
+      return is_gone ? new Matrix(out.rows, out.cols) : out;
+    }
+
     encoder_layer(x, may_attend, i, record, without) {  // S D -> S D
       const layer = `encoder.layers.${i}`;
-      const self_attention = y => {
-        const { out, weights } = this.multi_head_attention(y, y, may_attend, { part: "encoder self", layer: i }, without);
-        record["encoder self"].push(weights);
-        return out;
-      };
+      const self_attention = y =>
+        this.attend(y, y, may_attend, { part: "encoder self", layer: i }, record, without);
+
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm2`, without);
     }
 
     decoder_layer(x, memory, may_attend, may_attend_memory, i, record, without) {  // T D, S D -> T D
       const layer = `decoder.layers.${i}`;
-      const self_attention = y => {
-        const { out, weights } = this.multi_head_attention(y, y, may_attend, { part: "decoder self", layer: i }, without);
-        record["decoder self"].push(weights);
-        return out;
-      };
-      const cross_attention = y => {
-        const { out, weights } = this.multi_head_attention(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, without);
-        record["decoder cross"].push(weights);
-        return without.cross_attention ? new Matrix(out.rows, out.cols) : out;
-      };
+      const self_attention = y =>
+        this.attend(y, y, may_attend, { part: "decoder self", layer: i }, record, without);
+      const cross_attention = y =>
+        this.attend(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, record, without);
+
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       x = this.sublayer(x, cross_attention, `${layer}.norm2`, without);
       return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm3`, without);
@@ -230,7 +256,9 @@ const AnnotatedTransformer = (() => {
       const attention = { "encoder self": [] };
 
       let x = this.embed(src, without);
-      for (let i = 0; i < this.config.n_layers; i++) x = this.encoder_layer(x, (q, k) => mask[k], i, attention, without);
+      for (let i = 0; i < this.config.n_layers; i++) {
+        x = this.encoder_layer(x, (q, k) => mask[k], i, attention, without);
+      }
       if (this.config.norm === "pre") x = this.norm(x, "encoder.final_norm", without);
       return { memory: x, mask, attention };
     }
@@ -258,7 +286,9 @@ const AnnotatedTransformer = (() => {
     }
 
     // tokens with EOS, section 6.1
-    max_length(src) { return src.filter(id => id !== this.pad_id).length + 50; }
+    max_length(src) {
+      return src.filter(id => id !== this.pad_id).length + 50;
+    }
 
     // always the most probable next token, until EOS; the answer may be made to begin with some ids
     greedy_decode(src, { begin = [], max_length = this.max_length(src) } = {}, without = {}) {
@@ -277,9 +307,13 @@ const AnnotatedTransformer = (() => {
     }
 
     // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
-    // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in `steps[t - 1]`), and
-    // `state` says what became of it: "alive", "finished" or "dropped"
-    beam_search(src, { beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = {}, without = {}) {
+    // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in
+    // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped".
+    //
+    // The answers may be made to begin with some ids. These count as certain, for there is nothing to choose: what is
+    // compared is how probable the rest is, given this beginning
+    beam_search(src, options = {}, without = {}) {
+      const { begin = [], beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = options;
       const encoded = this.encode(src, without);
       const penalty = length => ((5 + length) / 6) ** length_penalty;
       let alive = [{ ids: [], log_prob: 0, place: null }];
@@ -288,40 +322,55 @@ const AnnotatedTransformer = (() => {
 
       for (let length = 1; length <= max_length && alive.length; length++) {
         // twice as many candidates as beams: some of them may end here
-        const candidates = alive.flatMap(({ ids, log_prob, place }) => {
-          const decoded = this.decode([this.bos_id, ...ids], encoded, without);
-          const log_probs = this.next_probabilities(decoded).map(Math.log);
-          return top(log_probs, 2 * beam_size).map(id => {
-            const total = log_prob + log_probs[id];
-            return { ids: [...ids, id], log_prob: total, score: total / penalty(length), parent: place, state: "dropped" };
-          });
-        });
+        const candidates = [];
+        for (const { ids, log_prob, place } of alive) {
+          const is_given = length <= begin.length;
+          const nexts = is_given ? [{ id: begin[length - 1], log_prob: 0 }]
+            : this.best_next(ids, 2 * beam_size, encoded, without);
+          for (const next of nexts) {
+            const total = log_prob + next.log_prob;
+            const score = total / penalty(length);
+            candidates.push({ ids: [...ids, next.id], log_prob: total, score, parent: place, state: "dropped" });
+          }
+        }
         candidates.sort((a, b) => b.log_prob - a.log_prob);
         candidates.splice(2 * beam_size);
+        steps.push(candidates);
 
-        // those that end among the best are answers; the others live on
-        const ends = ({ ids }) => ids[length - 1] === this.eos_id || length === max_length;
+        // those that end among the best are answers
+        const ends = ({ ids }) => ids.at(-1) === this.eos_id || length === max_length;
         const ended = candidates.slice(0, beam_size).filter(ends);
-        ended.forEach(candidate => { candidate.state = "finished"; });
+        for (const candidate of ended) candidate.state = "finished";
         finished = [...finished, ...ended].sort((a, b) => b.score - a.score).slice(0, beam_size);
 
+        // the others live on
         const living = candidates.filter(candidate => !ends(candidate)).slice(0, beam_size);
-        living.forEach(candidate => { candidate.state = "alive"; });
-        steps.push(candidates);
+        for (const candidate of living) candidate.state = "alive";
         alive = living.map(candidate => ({ ...candidate, place: candidates.indexOf(candidate) }));
 
-        // over when no living hypothesis can still become better than the best answer
-        const hopeless = finished.length && alive.length && alive[0].log_prob / penalty(max_length) <= finished[0].score;
-        if (hopeless || (beam_size === 1 && finished.length)) break;
+        // over when no living hypothesis can still become better than the best answer: its log-probability only falls,
+        // and the longest answer has the largest penalty to divide by. A beam of one ends as greedy decoding does
+        if (!finished.length || !alive.length) continue;
+        const best_possible = alive[0].log_prob / penalty(max_length);
+        if (best_possible <= finished[0].score || beam_size === 1) break;
       }
+
       const answers = finished.map(answer => ({ ...answer, text: this.tokenizer.decode(answer.ids) }));
       return { answers, steps };
+    }
+
+    // the most probable tokens that may follow, the best first: { id, log_prob }
+    best_next(ids, count, encoded, without) {
+      const decoded = this.decode([this.bos_id, ...ids], encoded, without);
+      const log_probs = this.next_probabilities(decoded).map(Math.log);
+      return top(log_probs, count).map(id => ({ id, log_prob: log_probs[id] }));
     }
   }
 
   // the places of the largest finite numbers, the largest first
   function top(numbers, count) {
-    return [...numbers.keys()].filter(i => numbers[i] > -Infinity).sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
+    const finite = [...numbers.keys()].filter(i => numbers[i] > -Infinity);
+    return finite.sort((a, b) => numbers[b] - numbers[a]).slice(0, count);
   }
 
   // ---- Tokenizers ----
@@ -332,20 +381,28 @@ const AnnotatedTransformer = (() => {
   }
 
   const LABELS = ["PAD", "BOS", "EOS"];  // ids 0, 1, 2
+  const BPE_LABELS = [...LABELS, "UNK"];
 
   class WordTokenizer {  // chapter 36
     constructor({ tokens }) {
       this.labels = [...LABELS, ...tokens];
       this.ids = new Map(tokens.map((token, i) => [token, i + LABELS.length]));
     }
+
     encode(text) {
       return text.split(" ").filter(word => word).map(word => {
         if (!this.ids.has(word)) throw new UnknownWord(word);
         return this.ids.get(word);
       });
     }
-    decode(ids) { return ids.filter(id => id >= LABELS.length).map(id => this.labels[id]).join(" "); }
-    words(ids) { return ids.map(id => this.labels[id]); }
+
+    decode(ids) {
+      return this.words(ids.filter(id => id >= LABELS.length)).join(" ");
+    }
+
+    words(ids) {
+      return ids.map(id => this.labels[id]);
+    }
   }
 
   class UnknownWord extends Error {
@@ -356,16 +413,19 @@ const AnnotatedTransformer = (() => {
   }
 
   // scripts without spaces between words: each character is a piece of its own
-  const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}"
-    + "\\p{Script=Myanmar}\\u30fc\\uff70\\u3099\\u309a\\uff9e\\uff9f";
+  const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}"
+    + "\\p{Script=Khmer}\\p{Script=Myanmar}\\u30fc\\uff70\\u3099\\u309a\\uff9e\\uff9f";
   const CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d";
 
   // where merges may not join: as GPT-2 cuts, perhaps with the scripts above cut into characters
   function pieces_of_text(split_unspaced) {
     const not = split_unspaced ? `(?![${UNSPACED}])` : "";
     const first = split_unspaced ? `[${UNSPACED}]\\p{M}*|` : "";
-    const words = `${CONTRACTIONS}| ?(?:${not}\\p{L})+| ?(?:${not}\\p{N})+| ?(?:${not}[^\\s\\p{L}\\p{N}])+|\\s+(?!\\S)|\\s+`;
-    return new RegExp(first + words, "gu");
+    const letters = ` ?(?:${not}\\p{L})+`;
+    const digits = ` ?(?:${not}\\p{N})+`;
+    const others = ` ?(?:${not}[^\\s\\p{L}\\p{N}])+`;
+    const spaces = "\\s+(?!\\S)|\\s+";
+    return new RegExp(`${first}${CONTRACTIONS}|${letters}|${digits}|${others}|${spaces}`, "gu");
   }
 
   // visible characters that stand for bytes in tokens, as in chapter 40
@@ -399,30 +459,41 @@ const AnnotatedTransformer = (() => {
     merge(piece) {
       const tokens = [...new TextEncoder().encode(piece)].map(byte => BYTE_LETTERS[byte]);
       while (true) {
-        let best = -1, lowest = Infinity;
+        let best = null;
+        let lowest = Infinity;
         for (let i = 0; i + 1 < tokens.length; i++) {
-          const rank = this.ranks.get(`${tokens[i]} ${tokens[i + 1]}`);
-          if (rank < lowest) [best, lowest] = [i, rank];
+          const rank = this.ranks.get(`${tokens[i]} ${tokens[i + 1]}`) ?? Infinity;
+          if (rank < lowest) {
+            best = i;
+            lowest = rank;
+          }
         }
-        if (best < 0) return tokens;
+        if (best === null) return tokens;
         tokens.splice(best, 2, tokens[best] + tokens[best + 1]);
       }
     }
 
-    bytes(ids) { return Uint8Array.from(ids.flatMap(id => [...this.tokens[id]].map(letter => BYTES.get(letter)))); }
+    bytes(ids) {
+      const letters = ids.flatMap(id => [...this.tokens[id]]);
+      return Uint8Array.from(letters.map(letter => BYTES.get(letter)));
+    }
 
-    decode(ids) { return new TextDecoder().decode(this.bytes(ids.filter(id => id > 3))); }
+    decode(ids) {
+      return new TextDecoder().decode(this.bytes(ids.filter(id => id >= BPE_LABELS.length)));
+    }
+
+    words(ids) {
+      return ids.map(id => BPE_LABELS[id] ?? this.word(id));
+    }
 
     // a space is shown as ▁; bytes that are no whole character as \xc3
-    words(ids) {
-      return ids.map(id => {
-        if (id <= 3) return [...LABELS, "UNK"][id];
-        try {
-          return new TextDecoder("utf-8", { fatal: true }).decode(this.bytes([id])).replaceAll(" ", "▁");
-        } catch {
-          return [...this.bytes([id])].map(byte => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-        }
-      });
+    word(id) {
+      const bytes = this.bytes([id]);
+      try {
+        return new TextDecoder("utf-8", { fatal: true }).decode(bytes).replaceAll(" ", "▁");
+      } catch {
+        return [...bytes].map(byte => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+      }
     }
   }
 
@@ -430,14 +501,17 @@ const AnnotatedTransformer = (() => {
 
   const POWERS_OF_2 = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 15));
 
+  // a float16: 1 bit for the sign, 5 for the exponent, 10 for the fraction; the exponent 0 has no leading 1
   function from_half(bits) {
     const sign = bits >> 15 ? -1 : 1;
     const exponent = (bits >> 10) & 31;
     const fraction = (bits & 1023) / 1024;
-    return exponent ? sign * (1 + fraction) * POWERS_OF_2[exponent] : sign * fraction * POWERS_OF_2[1];
+    if (exponent === 0) return sign * fraction * POWERS_OF_2[1];
+    return sign * (1 + fraction) * POWERS_OF_2[exponent];
   }
 
-  // name -> Matrix; a vector is a matrix of one row. `weights` is base64 of float16, `tensors` name -> [shape, first number]
+  // name -> Matrix; a vector is a matrix of one row. `weights` is base64 of float16, and `tensors` has
+  // name -> [shape, place of the first number]
   function read_tensors(tensors, weights) {
     const letters = atob(weights);
     const bytes = new Uint8Array(letters.length);
@@ -447,8 +521,9 @@ const AnnotatedTransformer = (() => {
     const found = {};
     for (const [name, [shape, start]] of Object.entries(tensors)) {
       const [rows, cols] = shape.length === 2 ? shape : [1, shape[0]];
-      const matrix = found[name] = new Matrix(rows, cols);
+      const matrix = new Matrix(rows, cols);
       for (let i = 0; i < rows * cols; i++) matrix.data[i] = from_half(numbers[start + i]);
+      found[name] = matrix;
     }
     return found;
   }
@@ -457,22 +532,34 @@ const AnnotatedTransformer = (() => {
 
   const here = typeof document === "undefined" ? null : document.currentScript?.src;
   const models = {};
-  const loading = {};
+  const loading = {};  // name -> promise, so that a model is read once
 
   // scripts in models/ call this
-  function add_model(stored) { models[stored.name] = new Transformer(stored); }
-
-  function load(name) {
-    if (models[name]) return Promise.resolve(models[name]);
-    loading[name] ??= new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = new URL(`models/${name}.js`, here || document.baseURI);
-      script.onload = () => models[name] ? resolve(models[name]) : reject(new Error(`${script.src} has no model ${name}`));
-      script.onerror = () => reject(new Error(`${script.src} can't be read`));
-      document.head.append(script);
-    });
-    return loading[name];
+  function add_model(stored) {
+    models[stored.name] = new Transformer(stored);
   }
 
-  return { load, add_model, models, Transformer, Matrix, WordTokenizer, BPETokenizer, UnknownWord, attention, softmax, sinusoids, layer_norm, linear };
+  async function load(name) {
+    if (!models[name]) {
+      loading[name] ??= load_script(new URL(`models/${name}.js`, here || document.baseURI));
+      await loading[name];
+    }
+    if (!models[name]) throw new Error(`models/${name}.js has no model ${name}`);
+    return models[name];
+  }
+
+  function load_script(url) {
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = url;
+      script.onload = resolve;
+      script.onerror = () => reject(new Error(`${url} can't be read`));
+      document.head.append(script);
+    });
+  }
+
+  return {
+    load, add_model, models, Transformer, Matrix, WordTokenizer, BPETokenizer, UnknownWord,
+    attention, softmax, sinusoids, layer_norm, linear,
+  };
 })();

@@ -1,0 +1,276 @@
+/* The picture of attention: lines from the words that are looked at, on the left, to those that look, on the right. */
+
+const Attention = (() => {
+  "use strict";
+
+  const { element, em, place, fill, button, pressed, choices, percent, listed } = Elements;
+  const { state } = State;
+
+  const ROW = 36;               // pixels of a word, as in touch.css
+  const SMALLEST_NAMED = 0.05;  // smaller weights are drawn, and not put into words
+
+  // ---- Weights ----
+
+  // the heads of a layer that weren't taken away
+  function heads_left(part, layer, without = state.without) {
+    const { cross_attention, head } = without;
+    if (cross_attention && part === "decoder cross") return [];
+
+    const all = [...Array(State.config().n_heads).keys()];
+    const is_here = head && head.part === part && head.layer === layer;
+    return is_here ? all.filter(i => i !== head.head) : all;
+  }
+
+  // of one head, or of all of them if `head` is null
+  function heads_read(part, layer, head, without = state.without) {
+    const left = heads_left(part, layer, without);
+    return head === null ? left : left.filter(i => i === head);
+  }
+
+  const is_gone = (part, layer, head) => !heads_read(part, layer, head).length;
+
+  const is_unmasked = (part, without = state.without) => part === "decoder self" && Boolean(without.causal_mask);
+
+  // what each query looks at, in one head or in the mean of those that are left; zeros where all were taken away.
+  // `run` is what greedy_decode returned, `without` what was missing then
+  function weights_of(part, layer, head, run = state.run, without = state.without) {
+    const { steps } = run;
+    const read = heads_read(part, layer, head, without);
+    const [first] = steps[0].attention[part][layer];
+    const n_queries = part === "encoder self" ? first.rows : steps.length;
+
+    return [...Array(n_queries).keys()].map(query => {
+      const heads = steps[step_of(part, query, steps, without)].attention[part][layer];
+      const mean = new Float32Array(heads[0].cols);
+      for (const i of read) {
+        heads[i].row(query).forEach((weight, k) => { mean[k] += weight / read.length; });
+      }
+      return mean;
+    });
+  }
+
+  // the step that has the weights of a query
+  function step_of(part, query, steps, without) {
+    if (part === "encoder self") return 0;
+
+    // without the causal mask, words look at later ones: the last step has them all
+    return is_unmasked(part, without) ? steps.length - 1 : query;
+  }
+
+  // the words that look, and those they look at
+  function sides(part, run = state.run, complete = state.complete) {
+    const sentence = State.words(State.source());
+    const answer = State.words(run.ids);
+    if (!complete) answer[answer.length - 1] = "?"; // computed, and not yet written
+
+    const has_read = State.words([state.model.bos_id, ...run.ids.slice(0, -1)]);
+    return {
+      queries: part === "encoder self" ? sentence : answer,
+      keys: part === "decoder self" ? has_read : sentence,
+    };
+  }
+
+  const selected_query = () => state.part === "encoder self" ? state.word : state.step;
+
+  // ---- Lines ----
+
+  // a line for each weight, in a box of `width` and `height`. `curve(q, k)` says where it goes, `is_hot(q, k)` whether
+  // it stands out; `thickest` is the width of the line of a weight of 1
+  function lines(weights, { width, height, curve, is_hot, thickest, smallest = 0.01 }) {
+    const cold = [];
+    const hot = [];
+    weights.forEach((of_query, q) => of_query.forEach((weight, k) => {
+      if (weight < smallest) return;
+      const path = element("path", {
+        d: curve(q, k),
+        class: is_hot(q, k) ? "hot" : "",
+        "data-q": q,
+        "data-k": k,
+        style: `--weight: ${weight.toFixed(3)}`,
+        "stroke-width": (0.5 + weight * thickest).toFixed(1),
+      });
+      (is_hot(q, k) ? hot : cold).push(path);
+    }));
+
+    // those that stand out on top
+    const box = { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    return element("svg", box, ...cold, ...hot);
+  }
+
+  // from the keys on the left to the queries on the right, in rows of one height; stretched to any width
+  function lines_in_rows(weights, n_rows, row, options) {
+    const curve = (q, k) => {
+      const [y1, y2] = [(k + 0.5) * row, (q + 0.5) * row];
+      return `M0 ${y1} C50 ${y1} 50 ${y2} 100 ${y2}`;
+    };
+    return lines(weights, { width: 100, height: n_rows * row, curve, thickest: row / 6, ...options });
+  }
+
+  // ---- Drawing ----
+
+  function choose_part(part) {
+    Object.assign(state, { part, key: null });
+    Page.draw_attention();
+  }
+
+  // who is looked at by whom: a click on a key shows it, another click hides it
+  function choose_key(key) {
+    state.key = key === state.key ? null : key;
+    draw();
+  }
+
+  function choose_query(query) {
+    if (state.part !== "encoder self") {
+      Answer.look_at(query);
+      return;
+    }
+    Object.assign(state, { word: query, key: null });
+    Page.draw_attention();
+  }
+
+  function draw() {
+    const options = Object.entries(Parts.ATTENTION).map(([value, { label }]) => ({ value, text: label }));
+    fill(place("parts"), choices("Attention of", options, state.part, choose_part));
+
+    draw_picture();
+
+    const { says, unmasked } = Parts.ATTENTION[state.part];
+    const is_all_gone = state.part === "decoder cross" && state.without.cross_attention;
+    fill(place("says"), is_all_gone ? null : element("p", {}, is_unmasked(state.part) ? unmasked : says));
+    Heads.draw();
+  }
+
+  function draw_picture() {
+    const { part, layer, head } = state;
+    const { queries, keys } = sides(part);
+    const weights = weights_of(part, layer, head);
+    const n_rows = Math.max(queries.length, keys.length);
+    const chosen = { query: selected_query(), key: state.key };
+
+    const drawn = lines_in_rows(weights, n_rows, ROW, { is_hot: () => false });
+    const percentage = () => element("span", { class: "touch-weight" });
+
+    // to point at a word shows its lines, its percentages and its sentence, until one points elsewhere
+    const pointed = at => ({ onpointerenter: () => show(at), onpointerleave: () => show(chosen) });
+
+    const key_buttons = keys.map((label, k) => {
+      const attributes = { ...pressed(k === chosen.key), ...pointed({ query: chosen.query, key: k }) };
+      return button(`key ${k}`, () => choose_key(k), attributes, percentage(), label);
+    });
+
+    const query_buttons = queries.map((label, q) => {
+      const attributes = {
+        ...pressed(q === chosen.query && chosen.key === null),
+        ...pointed({ query: q, key: null }),
+        "aria-label": label === "?" ? "the next word" : null,
+      };
+      return button(`query ${q}`, () => choose_query(q), attributes, label, percentage());
+    });
+
+    // the lines of one query, or of one key
+    function show({ query, key }) {
+      light(drawn, query, key);
+
+      const of_keys = keys.map((_, k) => weights[query][k] || 0);
+      const of_queries = queries.map((_, q) => key === null ? 0 : weights[q][key] || 0);
+      key_buttons.forEach((button, k) => {
+        if (key === null) set_weight(button, of_keys[k], of_keys[k]);
+        else set_weight(button, k === key ? 1 : 0, 0);
+      });
+      query_buttons.forEach((button, q) => set_weight(button, of_queries[q], of_queries[q]));
+
+      place("caption").replaceChildren(...caption(queries, keys, weights, query, key));
+    }
+
+    const headings = [
+      element("span", {}, part === "decoder self" ? "what it has read" : "the sentence"),
+      element("span", {}, part === "encoder self" ? "the sentence" : "what it writes"),
+    ];
+    fill(place("drawing"),
+      element("div", { class: "touch-heads-of-columns", "aria-hidden": "true" }, ...headings),
+      element("div", { class: "touch-words" },
+        element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...key_buttons),
+        element("div", { class: "touch-lines", style: `height: ${n_rows * ROW}px` }, drawn),
+        element("div", { class: "touch-side queries", role: "group", "aria-label": "Looking" }, ...query_buttons)));
+    show(chosen);
+  }
+
+  // make the lines of a query stand out, or those of a key if there is one
+  function light(drawn, query, key) {
+    const hot = [];
+    for (const path of drawn.children) {
+      const is_hot = key === null ? Number(path.dataset.q) === query : Number(path.dataset.k) === key;
+      path.classList.toggle("hot", is_hot);
+      if (is_hot) hot.push(path);
+    }
+    drawn.append(...hot); // on top of the others
+  }
+
+  // the colour of a word, and the number beside it
+  function set_weight(button, colour, weight) {
+    button.style.setProperty("--weight", colour.toFixed(3));
+    button.querySelector(".touch-weight").textContent = weight >= SMALLEST_NAMED ? percent(weight) : "";
+  }
+
+  // ---- The picture in a sentence ----
+
+  function caption(queries, keys, weights, query, key) {
+    const { layer, head, part } = state;
+    if (state.without.cross_attention && part === "decoder cross") {
+      return ["Taken away: the decoder gets nothing from the sentence."];
+    }
+    if (is_gone(part, layer, head)) return ["This head is taken away: nothing of what it reads arrives."];
+
+    const where = name_of_chosen();
+    const next_word = label => label === "?" ? "the next word" : label;
+    if (key !== null) {
+      const by = largest(weights.map(row => row[key] || 0), queries.map(next_word));
+      return [`${where}: `, em(keys[key]), ` is looked at by ${by || "nobody much"}.`];
+    }
+
+    const looks = `${largest(weights[query], keys) || "nothing much"}.${about_eos(weights[query], keys)}`;
+    if (part === "encoder self") return [`${where}: `, em(queries[query]), " looks at ", looks];
+
+    // the looking comes before the word
+    const next = queries[query] === "?" ? "the next word" : em(queries[query]);
+    if (is_unmasked(part)) {
+      return [`${where}, without the causal mask: the place that wrote `, next, " looks at ", looks];
+    }
+    return [`${where}, before `, next, " is chosen: here the model looks at ", looks];
+  }
+
+  // "Head 2 of layer 1"
+  function name_of_chosen(without = state.without) {
+    const { n_heads, n_layers } = State.config();
+    const { part, layer, head } = state;
+    const n_left = heads_left(part, layer, without).length;
+
+    let who = `Head ${head + 1}`;
+    if (n_heads === 1) who = "The only head";
+    else if (head === null) who = n_left === n_heads ? "Average of all heads" : `Average of the other ${n_left} heads`;
+    return n_layers === 1 ? who : `${who} of layer ${layer + 1}`;
+  }
+
+  // one expects it to look at a word
+  function about_eos(weights, keys) {
+    const is_first = weights.indexOf(Math.max(...weights)) === keys.indexOf("EOS");
+    if (state.part !== "decoder cross" || !is_first) return "";
+    return " EOS is the end of the sentence, and by then it has gathered something from every word.";
+  }
+
+  // "seen (99 %) and cat (7 %)": up to three
+  function largest(weights, labels, count = 3) {
+    if (are_even(weights)) return "all about equally";
+    const places = [...weights.keys()].filter(i => weights[i] >= SMALLEST_NAMED);
+    places.sort((a, b) => weights[b] - weights[a]);
+    return listed(places.slice(0, count).map(i => `${labels[i]} (${percent(weights[i])})`));
+  }
+
+  // no word stands out; those that may not be seen have no weight
+  function are_even(weights) {
+    const seen = weights.filter(weight => weight > 0);
+    return seen.length > 3 && Math.max(...seen) < 1.2 / seen.length;
+  }
+
+  return { draw, weights_of, sides, selected_query, lines, lines_in_rows, is_gone, largest, name_of_chosen };
+})();
