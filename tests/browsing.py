@@ -87,12 +87,16 @@ def system_theme(browser, theme: str):
     "A system with the theme light or dark for a while."
     feature = dict(name="prefers-color-scheme", value=theme)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[feature]))
-    # a page hears of it before the next picture is drawn
-    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0]))")
     try:
         yield
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+
+
+def wait_for_theme(browser, theme: str):
+    "Until the scripts of the widgets have heard of the system's new theme."
+    script = "return document.querySelector('[data-page]').dataset.page == arguments[0]"
+    wait_for(browser, script, theme)
 
 
 HOSTS = ["site", "jupyterlab", "vscode", "colab", "another"]

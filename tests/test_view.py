@@ -12,6 +12,7 @@ from browsing import (
     show_in_host,
     system_theme,
     visit,
+    wait_for_theme,
 )
 from test_access import RUN, axe  # noqa: F401
 
@@ -174,6 +175,7 @@ def test_colours_follow_the_system(browser, page, scheme):
         assert_readable(browser, scheme == "dark")
         other = "light" if scheme == "dark" else "dark"
         with system_theme(browser, other):
+            wait_for_theme(browser, other)
             assert_readable(browser, other == "dark")
 
 

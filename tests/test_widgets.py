@@ -5,7 +5,16 @@ import re
 
 import pytest
 import torch
-from browsing import HOSTS, phone, requested, show_in_host, system_theme, visit
+from browsing import (
+    HOSTS,
+    phone,
+    requested,
+    show_in_host,
+    system_theme,
+    visit,
+    wait_for,
+    wait_for_theme,
+)
 from project import chapters
 from test_access import RUN, axe  # noqa: F401
 
@@ -164,6 +173,7 @@ def test_colours_of_a_saved_page_follow_the_system(browser, pages):
         browser.execute_script("document.body.style.background = 'Canvas'")
         for theme in ("light", "dark", "light"):
             with system_theme(browser, theme):
+                wait_for_theme(browser, theme)
                 assert_contrast(browser, theme)
 
 
@@ -1003,7 +1013,9 @@ def test_stages_show_what_the_model_computes(browser, pages):
 
 def test_stages_keep_their_height(browser, pages):
     def heights():
-        browser.execute_async_script("setTimeout(arguments[0], 100)")  # it is drawn
+        # the widget reserves its height before it is drawn
+        frames = "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        browser.execute_async_script(frames)
         return browser.execute_script(
             """const found = [], slider = document.querySelector('.stage input');
             for (slider.value = 0; ; slider.value = +slider.value + 1) {
@@ -1017,6 +1029,7 @@ def test_stages_keep_their_height(browser, pages):
     wide = heights()
     assert len(wide) == 15 and len(set(wide)) == 1
     with phone(browser):
+        wait_for(browser, "return innerWidth == 390")
         narrow = heights()
         assert len(set(narrow)) == 1 and narrow[0] > wide[0]
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
