@@ -82,6 +82,44 @@ def phone(browser):
     return window(browser, 390, 840, mobile=True)
 
 
+@contextlib.contextmanager
+def system_theme(browser, theme: str):
+    "A system with the theme light or dark for a while."
+    feature = dict(name="prefers-color-scheme", value=theme)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[feature]))
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+
+
+def wait_for_theme(browser, theme: str):
+    "Until the scripts of the widgets have heard of the system's new theme."
+    script = "return document.querySelector('[data-page]').dataset.page == arguments[0]"
+    wait_for(browser, script, theme)
+
+
+HOSTS = ["site", "jupyterlab", "vscode", "colab", "another"]
+
+
+def show_in_host(path, host: str, theme: str):
+    "Change a saved page, so that it says its theme as one of these hosts does. Another one only has its colours."
+    style = "background: Canvas; color: CanvasText"
+    root, body = f'style="color-scheme: {theme}"', f'style="{style}"'
+    if host == "site":
+        root += f' data-theme="{theme}"'
+    elif host == "jupyterlab":
+        body += f' data-jp-theme-light="{"false" if theme == "dark" else "true"}"'
+    elif host == "vscode":
+        body += f' data-vscode-theme-kind="vscode-{theme}"'
+    elif host == "colab" and theme == "dark":
+        root += ' theme="dark"'
+
+    text = path.read_text(encoding="utf-8").replace("<html ", f"<html {root} ")
+    text = text.replace("<body>", f"<body {body}>")
+    path.write_text(text, encoding="utf-8")
+
+
 def switch_theme(browser, theme: str):
     "To light or dark, and wait until the colours have faded over."
     browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)

@@ -4,7 +4,16 @@ import re
 
 import pytest
 import torch
-from browsing import assert_readable, phone, requested, visit
+from browsing import (
+    HOSTS,
+    assert_readable,
+    phone,
+    requested,
+    show_in_host,
+    system_theme,
+    visit,
+    wait_for_theme,
+)
 from test_access import RUN, axe  # noqa: F401
 
 from annotated_transformer.figures.widgets import widget
@@ -161,26 +170,49 @@ def test_view_asks_no_host_and_no_label_becomes_markup(browser, page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_follow_the_system(browser, page, scheme):
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        dict(features=[dict(name="prefers-color-scheme", value=scheme)]),
-    )
-    try:
+    with system_theme(browser, scheme):
         visit(browser, page)
         assert_readable(browser, scheme == "dark")
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+        other = "light" if scheme == "dark" else "dark"
+        with system_theme(browser, other):
+            wait_for_theme(browser, other)
+            assert_readable(browser, other == "dark")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_colours_follow_jupyterlab(browser, tmp_path, theme):
-    path = attention_view(example()).save(tmp_path / "lab.html")
-    body = f'<body data-jp-theme-light="{"false" if theme == "dark" else "true"}" style="color-scheme: {theme}; background: Canvas; color: CanvasText">'
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("<body>", body), encoding="utf-8"
+@pytest.mark.parametrize("host", HOSTS)
+def test_colours_follow_the_host(browser, tmp_path, host, theme):
+    path = attention_view(example()).save(tmp_path / "page.html")
+    show_in_host(path, host, theme)
+    with system_theme(browser, "light" if theme == "dark" else "dark"):
+        visit(browser, path.as_uri())
+        assert_readable(browser, theme == "dark")
+
+
+def test_keys_stay_in_the_view(browser, page):
+    "A notebook takes x for a command, and cuts the cell."
+    from selenium.webdriver import Keys
+
+    visit(browser, page)
+    root = browser.find_element("css selector", ".attention-view")
+    assert root.get_attribute("data-lm-suppress-shortcuts") == "true"
+    browser.execute_script(
+        "window.keys = []; document.addEventListener('keydown', event => keys.push(event.key))"
     )
+    buttons(browser, 0)[START[0]].send_keys("bx", Keys.ARROW_LEFT)
+    assert pressed(browser, 0) == [START[0] - 1]
+    assert browser.execute_script("return keys") == []
+    browser.find_element("css selector", "body").send_keys("b")
+    assert browser.execute_script("return keys") == ["b"]
+
+
+def test_picture_is_hidden_where_the_host_shows_all_pictures(browser, tmp_path):
+    path = attention_view(example()).save(tmp_path / "page.html")
+    rule = "<style>main img { display: block }</style></head>"  # as in nbclassic
+    text = path.read_text(encoding="utf-8").replace("</head>", rule)
+    path.write_text(text, encoding="utf-8")
     visit(browser, path.as_uri())
-    assert_readable(browser, theme == "dark")
+    assert not browser.find_element("css selector", ".still").is_displayed()
 
 
 def test_axe_finds_nothing(browser, page, axe):  # noqa: F811
@@ -214,7 +246,8 @@ def test_views_without_their_scripts_are_left_alone(browser, tmp_path):
 
 def test_without_scripts_there_is_a_picture(browser, page):
     visit(browser, page)
-    assert not browser.find_element("css selector", ".still").is_displayed()
+    for part in (".still", ".about-still"):
+        assert not browser.find_element("css selector", part).is_displayed()
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=True))
     try:
         browser.get(page)
@@ -224,6 +257,7 @@ def test_without_scripts_there_is_a_picture(browser, page):
             and picture.size["width"] > 200
             and picture.get_attribute("alt")
         )
+        assert browser.find_element("css selector", ".about-still").is_displayed()
         assert not browser.find_elements("css selector", ".grid")
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=False))

@@ -5,7 +5,16 @@ import re
 
 import pytest
 import torch
-from browsing import phone, requested, visit
+from browsing import (
+    HOSTS,
+    phone,
+    requested,
+    show_in_host,
+    system_theme,
+    visit,
+    wait_for,
+    wait_for_theme,
+)
 from project import chapters
 from test_access import RUN, axe  # noqa: F401
 
@@ -130,48 +139,47 @@ def test_every_widget_is_tested():
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser, pages, axe, name, scheme):  # noqa: F811
-    media = dict(features=[dict(name="prefers-color-scheme", value=scheme)])
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    try:
+    with system_theme(browser, scheme):
         visit(browser, pages[name])
         # axe takes a page without a background for a white one, in the dark too
         browser.execute_script("document.documentElement.style.background = 'Canvas'")
         browser.execute_script(axe)
         assert browser.execute_async_script(RUN) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
 
 
 CONTRAST = """const light = css => { const c = document.createElement('canvas').getContext('2d'); c.fillStyle = css; c.fillRect(0, 0, 1, 1);
     const [r, g, b] = [...c.getImageData(0, 0, 1, 1).data].map(v => v / 255).map(v => v <= .04 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
     return .2126 * r + .7152 * g + .0722 * b };
   const root = getComputedStyle(document.querySelector('.book-widget'));
-  const colours = ['--hot', '--warm', '--good', '--muted'].map(name => root.getPropertyValue(name));
+  const colours = ['--hot', '--warm', '--good', '--violet', '--muted'].map(name => root.getPropertyValue(name));
   return [getComputedStyle(document.body).backgroundColor, root.color, ...colours].map(light)"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("host", ["site", "jupyterlab"])
+@pytest.mark.parametrize("host", HOSTS)
 def test_colours_follow_the_host(browser, tmp_path, host, theme):
     "Text and colours have the contrast that WCAG asks of text, whatever the system says."
     page = widget("query-arrows").save(tmp_path / "page.html")
-    style = f'style="color-scheme: {theme}; background: Canvas; color: CanvasText"'
-    text = page.read_text(encoding="utf-8")
-    if host == "site":
-        text = text.replace("<html ", f'<html data-theme="{theme}" ')
-        text = text.replace("<body>", f"<body {style}>")
-    else:
-        is_light = "false" if theme == "dark" else "true"
-        text = text.replace("<body>", f'<body data-jp-theme-light="{is_light}" {style}>')
-    page.write_text(text, encoding="utf-8")
-
-    other = dict(name="prefers-color-scheme", value="light" if theme == "dark" else "dark")
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[other]))
-    try:
+    show_in_host(page, host, theme)
+    with system_theme(browser, "light" if theme == "dark" else "dark"):
         visit(browser, page.as_uri())
-        ground, *colours = browser.execute_script(CONTRAST)
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dict(features=[]))
+        assert_contrast(browser, theme)
+
+
+def test_colours_of_a_saved_page_follow_the_system(browser, pages):
+    "Also when it changes while the page is open."
+    with system_theme(browser, "light"):
+        visit(browser, pages["query-arrows"])
+        browser.execute_script("document.body.style.background = 'Canvas'")
+        for theme in ("light", "dark", "light"):
+            with system_theme(browser, theme):
+                wait_for_theme(browser, theme)
+                assert_contrast(browser, theme)
+
+
+def assert_contrast(browser, theme: str):
+    "As WCAG asks of text, on a page of this theme."
+    ground, *colours = browser.execute_script(CONTRAST)
     assert (ground < 0.1) == (theme == "dark")
     for colour in colours:
         assert (max(ground, colour) + 0.05) / (min(ground, colour) + 0.05) > 4.5
@@ -252,12 +260,14 @@ def test_without_scripts_there_is_a_picture(browser, pages, name):
     visit(browser, pages[name])
     (picture,) = find(browser, ".still")
     assert not picture.is_displayed()
+    assert not find(browser, ".about-still")[0].is_displayed()
     assert int(picture.get_attribute("naturalWidth")) > 200, "the picture can't be drawn"
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", dict(value=True))
     try:
         browser.get(pages[name])
         (picture,) = find(browser, ".still")
         assert picture.is_displayed() and picture.get_attribute("alt")
+        assert find(browser, ".about-still")[0].is_displayed()
         assert picture.size["width"] > 200 and picture.size["height"] > 80
         assert not find(browser, ".stage")
     finally:
@@ -999,6 +1009,30 @@ def test_stages_show_what_the_model_computes(browser, pages):
     assert texts(browser, ".lines span")[1::2] == expected
     pressed = [b.get_attribute("aria-pressed") for b in find(browser, ".map button")]
     assert pressed == 14 * ["false"] + ["true"]
+
+
+def test_stages_keep_their_height(browser, pages):
+    def heights():
+        # the widget reserves its height before it is drawn
+        frames = "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        browser.execute_async_script(frames)
+        return browser.execute_script(
+            """const found = [], slider = document.querySelector('.stage input');
+            for (slider.value = 0; ; slider.value = +slider.value + 1) {
+              slider.dispatchEvent(new Event('input'));
+              found.push(document.querySelector('.stage').offsetHeight);
+              if (slider.value == slider.max) return found;
+            }"""
+        )
+
+    visit(browser, pages["model-stages"])
+    wide = heights()
+    assert len(wide) == 15 and len(set(wide)) == 1
+    with phone(browser):
+        wait_for(browser, "return innerWidth == 390")
+        narrow = heights()
+        assert len(set(narrow)) == 1 and narrow[0] > wide[0]
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 # ---- the chapters ----

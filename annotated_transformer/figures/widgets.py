@@ -38,7 +38,7 @@ from annotated_transformer.figures.svg import (
 )
 
 # %% auto #0
-__all__ = ['Widget', 'widget']
+__all__ = ['STILL_NOTE', 'Widget', 'widget']
 
 # %% ../../nbs/110_figures.widgets.ipynb #content
 class Content(NamedTuple):
@@ -89,6 +89,12 @@ def picture_address(
     return 'data:image/svg+xml,' + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")
 
 # %% ../../nbs/110_figures.widgets.ipynb #widget
+STILL_NOTE = (
+    '<div class="about-still">This is a picture. In a notebook, run the cell or'
+    ' trust the notebook to make it interactive.</div>'
+)
+
+
 @dataclass(frozen=True)
 class Widget:
     "An interactive drawing as a piece of HTML."
@@ -130,7 +136,7 @@ def widget(
         f' data-lm-suppress-shortcuts="true"><style>{style}</style>'
         f'<script type="application/json">{values}</script>'
         f'<img class="still" alt="{html.escape(content.still.title)}"'
-        f' src="{picture_address(content.still.svg)}">'
+        f' src="{picture_address(content.still.svg)}">{STILL_NOTE}'
         f'<script>{{{script}}}</script></div>'
     )
     return Widget(name, content.title, fragment)

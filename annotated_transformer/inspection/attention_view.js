@@ -51,6 +51,12 @@ const grouped = data => { // parts by their queries, each with a function for it
 const isUpright = text =>
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text);
 
+// Light letters mean a dark page. The system doesn't tell, as an editor can have a theme of its own.
+const readPage = root => {
+  const [r, g, b] = getComputedStyle(root.parentElement).color.match(/[\d.]+/g).map(Number);
+  root.dataset.page = r + g + b > 384 ? 'dark' : 'light';
+};
+
 // Each part is a grid, heads by keys. A view whose data a careful host took out is left alone, with its picture.
 const make = (into, tag, kind, text = '') =>
   Object.assign(into.appendChild(document.createElement(tag)),
@@ -79,6 +85,11 @@ document.querySelectorAll('.attention-view:not([data-live])').forEach(root => {
     }
     walk(bar, parts[0].queries.map(word => make(bar, 'button', '', word)), heads);
   }
+  root.addEventListener('keydown', event => { // a notebook has shortcuts of its own
+    if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+  });
   root.dataset.live = '';
+  readPage(root);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => readPage(root));
   root.querySelector('.still').hidden = true;
 });

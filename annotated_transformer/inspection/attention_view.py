@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..figures.svg import save_page
+from ..figures.widgets import STILL_NOTE
 from .attention_maps import AttentionMaps
 
 # %% auto #0
@@ -93,10 +94,11 @@ def attention_view(
 
     still = base64.b64encode(static_fallback(attended)._repr_png_()).decode()
     return AttentionView(
-        f'<div class="attention-view"><style>{packed_file("attention_view.css")}</style>'
+        '<div class="attention-view" data-lm-suppress-shortcuts="true">'
+        f'<style>{packed_file("attention_view.css")}</style>'
         f'<script type="application/json">{data}</script>'
         '<img class="still" '
         'alt="Attention, the mean over heads in each part\'s last layer" '
-        f'src="data:image/png;base64,{still}">'
+        f'src="data:image/png;base64,{still}">{STILL_NOTE}'
         f'<script>{{{packed_file("attention_view.js")}}}</script></div>'
     )

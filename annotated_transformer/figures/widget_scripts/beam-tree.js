@@ -3,7 +3,7 @@
 start('beam-tree', (stage, { searches, size }) => {
   const ROW = 64, HEIGHT = 38;
   const longest = Math.max(...searches.flatMap(({ levels }) => levels.flat().map(node => node.word.length)));
-  const COLUMN = 12 + 7.4 * Math.max(longest, 6), WIDTH = COLUMN - 5; // five boxes fit a phone
+  const COLUMN = 12 + 7.4 * Math.max(longest, 6), WIDTH = COLUMN - 4; // five boxes fit a phone
   let search = searches[0];
   const controls = make(stage, 'div', { class: 'controls' });
   const sizes = searches.map(search => search.size);
@@ -64,7 +64,7 @@ start('beam-tree', (stage, { searches, size }) => {
         const group = make(svg, 'g', { class: `node ${answer.has(node) ? 'answer' : node.state}` });
         make(group, 'rect', { x: x - WIDTH / 2, y, width: WIDTH, height: HEIGHT, rx: 5 });
         make(group, 'text', { x, y: y + 16, 'text-anchor': 'middle' }, node.word);
-        make(group, 'text', { x, y: y + 32, 'text-anchor': 'middle', class: 'p' }, depth ? fixed(node.p, 3) : '1');
+        make(group, 'text', { x, y: y + 32, 'text-anchor': 'middle' }, depth ? fixed(node.p, 3) : '1');
       });
     hint.hidden = scroll.scrollWidth <= scroll.clientWidth;
 

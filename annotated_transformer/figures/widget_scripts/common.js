@@ -121,6 +121,12 @@ const dragged = (plane, handle, unit, limits, where, moved) => {
   });
 };
 
+// Light letters mean a dark page. The system doesn't tell, as an editor can have a theme of its own.
+const readPage = root => {
+  const ink = getComputedStyle(root.parentElement).color.match(/[\d.]+/g).slice(0, 3);
+  root.dataset.page = sum(ink.map(Number)) > 384 ? 'dark' : 'light';
+};
+
 // Build each widget of this kind that is not yet built. One whose data a careful host took out
 // is left alone, with its picture.
 const start = (name, build) => {
@@ -133,6 +139,8 @@ const start = (name, build) => {
       if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
     });
     root.dataset.live = '';
+    readPage(root);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => readPage(root));
     root.querySelector('.still').hidden = true;
   }
 };

@@ -23,7 +23,7 @@ start('model-stages', (stage, { words, stages }) => {
     return [side, column];
   }));
   const nameOf = ({ kind, layer }) => layer ? `${layer} ${kind.replace('masked ', '')}` : kind;
-  const buttons = stages.map((one, i) => button(columns[one.side], nameOf(one), () => steps.reset(stages.length - 1, i)));
+  const buttons = stages.map((one, i) => button(columns[one.side], nameOf(one), () => go(i)));
   const panel = make(sides, 'div', { class: 'panel' });
   const said = make(panel, 'p', { 'aria-live': 'polite' });
   const shown = make(panel, 'div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'What the stage returns' });
@@ -74,5 +74,16 @@ start('model-stages', (stage, { words, stages }) => {
     const values = [...bytes(one.values)].map(x => (x - 128) / 127);
     colours(cut(values, one.width), names, null, Math.max(3, 256 / one.width));
   };
+
+  // as high as the tallest stage, so that nothing below moves
+  const go = i => steps.reset(stages.length - 1, i);
+  const reserve = () => {
+    const now = steps.value;
+    panel.style.minHeight = '';
+    const heights = stages.map((_, i) => { go(i); return panel.offsetHeight; });
+    panel.style.minHeight = `${Math.max(...heights)}px`;
+    go(now);
+  };
   steps.update();
+  new ResizeObserver(reserve).observe(controls); // it has the width of the stage
 });
