@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from project import PACKAGE, ROOT, make
+from project import ROOT, make
 
 PAGES = (
     "README.md",
@@ -98,16 +98,14 @@ def test_make_commands_exist():
 
 @functools.cache
 def help_of(*words: str) -> str:
-    run = f"import sys; sys.argv[0] = {COMMAND!r}; from {PACKAGE.name}.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", run, *words, "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
-    )
-    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout
+    from typer.testing import CliRunner
+
+    from annotated_transformer.cli import app
+
+    plain = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    done = CliRunner(env=plain).invoke(app, [*words, "--help"], prog_name=COMMAND)
+    assert done.exit_code == 0, f"{' '.join(words)}: {done.output}"
+    return done.output
 
 
 def copy_task_calls() -> list[list[str]]:
