@@ -128,6 +128,13 @@ const AnnotatedTransformer = (() => {
     return out;
   }
 
+  // whether a head is taken away, alone or with all of cross-attention
+  function is_gone({ part, layer, head }, without) {
+    if (without.cross_attention && part === "decoder cross") return true;
+    const gone = without.head;
+    return Boolean(gone) && gone.part === part && gone.layer === layer && gone.head === head;
+  }
+
   // sin, cos, sin, cos ... of a position, section 3.5
   function sinusoids(length, d_model) {
     const table = new Matrix(length, d_model);
@@ -171,9 +178,9 @@ const AnnotatedTransformer = (() => {
       return without.positions ? x : add(x, sinusoids(ids.length, d_model));
     }
 
-    // section 3.2.2: Q D, K D -> Q D, and the weights of each head; `place` is where it is, such as
-    // { part: "decoder self", layer: 0 }
-    multi_head_attention(x, memory, may_attend, place, without) {
+    // section 3.2.2: Q D, K D -> Q D. `place` is where it is, such as { part: "decoder self", layer: 0 }, and `record`
+    // gets the weights of its heads
+    multi_head_attention(x, memory, may_attend, place, record, without) {
       const { d_model, n_heads } = this.config;
       const d_k = d_model / n_heads;
       const [stack, kind] = place.part.split(" ");
@@ -185,21 +192,18 @@ const AnnotatedTransformer = (() => {
       const key = linear(memory, qkv.slice_rows(d_model, 2 * d_model));
       const value = linear(memory, qkv.slice_rows(2 * d_model, 3 * d_model));
 
-      // attention in each head, then the heads side by side
+      // attention in each head, then the heads side by side; where one is taken away, zeros stay
       const heads = new Matrix(x.rows, d_model);
       const weights = [];
       for (let h = 0; h < n_heads; h++) {
         const [q, k, v] = [query, key, value].map(all => columns(all, h * d_k, (h + 1) * d_k));
         const head = attention(q, k, v, may_attend, without);
         weights.push(head.weights);
-
-        // where a head is taken away, zeros stay
-        const gone = without.head;
-        const is_gone = gone && gone.part === place.part && gone.layer === place.layer && gone.head === h;
-        if (is_gone) continue;
+        if (is_gone({ ...place, head: h }, without)) continue;
         for (let i = 0; i < x.rows; i++) heads.row(i).set(head.out.row(i), h * d_k);
       }
-      return { out: linear(heads, this.tensors[`${prefix}.out_proj.weight`]), weights };
+      record[place.part].push(weights);
+      return linear(heads, this.tensors[`${prefix}.out_proj.weight`]);
     }
 
     // two linear layers with a ReLU in between, section 3.3
@@ -211,8 +215,8 @@ const AnnotatedTransformer = (() => {
     }
 
     // a sub-layer with its residual connection and its norm: norm(x + f(x)), or x + f(norm(x)) in pre-norm
-    sublayer(x, f, norm, without) {
-      const normed = y => this.norm(y, norm, without);
+    sublayer(x, f, norm_name, without) {
+      const normed = y => this.norm(y, norm_name, without);
       const summed = y => without.residuals ? y : add(x, y);
       return this.config.norm === "pre" ? summed(f(normed(x))) : normed(summed(f(x)));
     }
@@ -222,18 +226,10 @@ const AnnotatedTransformer = (() => {
       return layer_norm(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`], this.config.norm_eps);
     }
 
-    // attention as a sub-layer, its weights recorded; where all cross-attention is taken away, nothing arrives
-    attend(x, memory, may_attend, place, record, without) {
-      const { out, weights } = this.multi_head_attention(x, memory, may_attend, place, without);
-      record[place.part].push(weights);
-      const is_gone = without.cross_attention && place.part === "decoder cross";
-      return is_gone ? new Matrix(out.rows, out.cols) : out;
-    }
-
     encoder_layer(x, may_attend, i, record, without) {  // S D -> S D
       const layer = `encoder.layers.${i}`;
       const self_attention = y =>
-        this.attend(y, y, may_attend, { part: "encoder self", layer: i }, record, without);
+        this.multi_head_attention(y, y, may_attend, { part: "encoder self", layer: i }, record, without);
 
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm2`, without);
@@ -242,9 +238,9 @@ const AnnotatedTransformer = (() => {
     decoder_layer(x, memory, may_attend, may_attend_memory, i, record, without) {  // T D, S D -> T D
       const layer = `decoder.layers.${i}`;
       const self_attention = y =>
-        this.attend(y, y, may_attend, { part: "decoder self", layer: i }, record, without);
+        this.multi_head_attention(y, y, may_attend, { part: "decoder self", layer: i }, record, without);
       const cross_attention = y =>
-        this.attend(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, record, without);
+        this.multi_head_attention(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, record, without);
 
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       x = this.sublayer(x, cross_attention, `${layer}.norm2`, without);
@@ -253,26 +249,26 @@ const AnnotatedTransformer = (() => {
 
     encode(src, without = {}) {  // S -> memory S D
       const mask = src.map(id => id !== this.pad_id || Boolean(without.padding_mask));
-      const attention = { "encoder self": [] };
+      const record = { "encoder self": [] };
 
       let x = this.embed(src, without);
       for (let i = 0; i < this.config.n_layers; i++) {
-        x = this.encoder_layer(x, (q, k) => mask[k], i, attention, without);
+        x = this.encoder_layer(x, (q, k) => mask[k], i, record, without);
       }
       if (this.config.norm === "pre") x = this.norm(x, "encoder.final_norm", without);
-      return { memory: x, mask, attention };
+      return { memory: x, mask, attention: record };
     }
 
     decode(tgt, { memory, mask }, without = {}) {  // T, S D -> T D and logits T V
       const causal = (q, k) => k <= q || Boolean(without.causal_mask);
-      const attention = { "decoder self": [], "decoder cross": [] };
+      const record = { "decoder self": [], "decoder cross": [] };
 
       let x = this.embed(tgt, without);
       for (let i = 0; i < this.config.n_layers; i++) {
-        x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, attention, without);
+        x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, record, without);
       }
       if (this.config.norm === "pre") x = this.norm(x, "decoder.final_norm", without);
-      return { hidden: x, logits: linear(x, this.embedding), attention };
+      return { hidden: x, logits: linear(x, this.embedding), attention: record };
     }
 
     // ---- Writing an answer ----
