@@ -56,8 +56,8 @@ const Beam = (() => {
   }
 
   async function show({ name, text }) {
+    if (!await Sentence.choose_model(name)) return;
     state.beam_size = 4;
-    await Sentence.choose_model(name);
     Sentence.use(text);
     search_now();
     place("beam_size").scrollIntoView();

@@ -97,20 +97,26 @@ const Sentence = (() => {
   // the model that was chosen last: another one may still be loading
   let wanted = null;
 
-  // it is whole at first, unless something is to be taken away
+  // Whether the page shows it now: it may not load, and another one may have been chosen in the meantime. It is whole
+  // at first, unless something is to be taken away
   async function choose_model(name, without = {}) {
     wanted = name;
-    const model = await AnnotatedTransformer.load(name);
-    if (wanted !== name) return;
+    const model = await AnnotatedTransformer.load(name).catch(() => null);
+    if (wanted !== name) return false;
+    if (!model) {
+      place("fault").textContent = `The model “${Models.about(name).label}” can't be loaded. Try again.`;
+      return false;
+    }
 
     State.use_model(name, model, without);
     draw();
     use(State.about().examples[0]);
+    return true;
   }
 
   // the running example, for what the page says to try
   async function begin_with_cat() {
-    await choose_model("cat");
+    if (!await choose_model("cat")) return;
     document.getElementById("touch").scrollIntoView();
     place("answer").querySelector("button").focus({ preventScroll: true }); // the field would open a keyboard
   }
@@ -133,8 +139,7 @@ const Sentence = (() => {
     const { field, about, more, examples } = State.about();
 
     const options = Models.names().map(name => ({ value: name, text: Models.about(name).label }));
-    const choose = name => choose_model(name).catch(error => say_fault(error.message));
-    fill(place("models"), choices("Model", options, state.name, choose));
+    fill(place("models"), choices("Model", options, state.name, choose_model));
     place("field").textContent = field;
 
     const [before, example, after] = about;
