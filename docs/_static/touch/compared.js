@@ -18,7 +18,7 @@ const Compared = (() => {
   function draw() {
     answers = State.both(state.text, state.forced);
     draw_panes();
-    place("verdict").replaceChildren(...verdict(...answers));
+    fill(place("verdict"), ...verdict(...answers));
   }
 
   // after another head or word was chosen: the answers are the same
