@@ -269,7 +269,8 @@ const Attention = (() => {
   // no word stands out; those that may not be seen have no weight
   function are_even(weights) {
     const seen = weights.filter(weight => weight > 0);
-    return seen.length > 3 && Math.max(...seen) < 1.2 / seen.length;
+    const mean = seen.reduce((sum, weight) => sum + weight, 0) / seen.length;
+    return seen.length > 3 && Math.max(...seen) < 1.2 * mean;
   }
 
   return { draw, weights_of, sides, selected_query, lines, lines_in_rows, is_gone, largest, name_of_chosen };
