@@ -36,7 +36,7 @@ const State = (() => {
     beam_size: 4,
     search: null,     // what beam_search returned
     greedy: null,     // and greedy_decode, from the same beginning
-    answer: 0,        // the place of the chosen answer among those it found
+    chosen_answer: 0, // its place among those that the search found
   };
 
   // ---- The model and its words ----
