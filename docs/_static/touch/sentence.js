@@ -31,7 +31,8 @@ const Sentence = (() => {
 
     // the vocabulary has the words of both languages
     const { english } = State.about();
-    const foreign = english ? found.filter(word => word && !english.flat().includes(word)) : [];
+    const known = new Set(found.filter(word => word));
+    const foreign = english ? [...known].filter(word => !english.flat().includes(word)) : [];
     if (foreign.length) {
       const are_german = foreign.length > 1 ? "are German" : "is German";
       const fault = `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.`;
@@ -157,7 +158,7 @@ const Sentence = (() => {
   // all that a model of words knows, by language if it knows two
   function word_lists() {
     if (!State.is_of_words()) return [];
-    const known = state.model.tokenizer.labels.slice(3);
+    const known = [...state.model.tokenizer.ids.keys()];
     const { english } = State.about();
     if (!english) return [element("p", {}, `It knows ${known.join(", ")}.`)];
 
@@ -172,14 +173,14 @@ const Sentence = (() => {
   // the page's text around the model follows it
   function draw_text() {
     const { task, click, examples } = State.about();
-    place("now")?.replaceChildren(`A small Transformer ${task} `, em(state.text), ".");
-    if (click) place("click")?.replaceChildren(click);
+    place("now").replaceChildren(`A small Transformer ${task} `, em(state.text), ".");
+    place("click").replaceChildren(click);
 
     // the things to try are for the running example
     const is_whole = !State.missing().length && !state.forced.length;
     const is_there = state.name === "cat" && state.text === examples[0] && is_whole;
     const start = button("begin with cat", begin_with_cat, { class: "touch-inline" }, "Take me there");
-    place("start")?.replaceChildren(...is_there ? [] : [start]);
+    place("start").replaceChildren(...is_there ? [] : [start]);
   }
 
   return { read, is_answered, use, choose_model, shuffle, draw_text };
