@@ -187,7 +187,7 @@ const Attention = (() => {
       element("span", {}, part === "encoder self" ? "the sentence" : "what it writes"),
     ];
     fill(place("drawing"),
-      element("div", { class: "touch-heads-of-columns", "aria-hidden": "true" }, ...headings),
+      element("div", { class: "touch-column-names", "aria-hidden": "true" }, ...headings),
       element("div", { class: "touch-words" },
         element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...key_buttons),
         element("div", { class: "touch-lines", style: `height: ${n_rows * ROW}px` }, drawn),
