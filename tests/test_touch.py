@@ -524,14 +524,15 @@ def test_greedy_decoding_is_sure_of_every_sentence_of_the_kind(browser, page):
 # ---- Models that the page cannot run ----
 
 
-def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("option, value", [("positions", "rotary"), ("eos_id", 3)])
+def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch, option, value):
     monkeypatch.syspath_prepend(ROOT / "docs")
     export_models = importlib.import_module("export_models")
     config = json.loads((PRETRAINED / "cat" / "config.json").read_text(encoding="utf-8"))
-    config["positions"] = "rotary"
+    config[option] = value
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
-    with pytest.raises(ValueError, match="positions = 'rotary'"):
+    with pytest.raises(ValueError, match=f"{option} = {value!r}"):
         export_models.read_config(tmp_path)
 
 
