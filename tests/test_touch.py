@@ -1081,6 +1081,70 @@ def test_pointing_at_a_word_shows_its_numbers(browser, page):
     assert texts_of(browser, ".touch-caption") == before
 
 
+def focused(browser) -> str | None:
+    return browser.execute_script("return document.activeElement.dataset.key")
+
+
+def test_the_focus_stays_where_a_button_goes_away(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "next"), "keyboard")
+    press(browser, control(browser, "rest"), "keyboard")
+    assert focused(browser) == "next"
+
+    press(browser, control(browser, "positions"), "keyboard")
+    press(browser, control(browser, "try another"), "keyboard")
+    assert focused(browser) == "put back"
+
+
+def test_an_example_of_a_model_that_was_given_up_is_not_shown(browser, page):
+    "Another model is chosen while that of the example is still loading."
+    open_page(browser, page)
+    wait_for(browser, "return document.querySelector('[data-key=\"beam example\"]')")
+    text = browser.execute_async_script(
+        """const done = arguments[0], press = key => document.querySelector(`[data-key="${key}"]`).click();
+        press("beam example");
+        press("Model cat");
+        AnnotatedTransformer.load("copier").then(() => setTimeout(() => done(document.querySelector("#touch-text").value)))"""
+    )
+    assert text == "I have seen the cat"
+    assert not fault(browser)
+
+
+def test_a_model_that_cannot_be_read_may_be_tried_again(browser, page):
+    open_page(browser, page)
+    browser.execute_script(
+        """document.head.append = script => {
+          delete document.head.append;
+          script.src = "missing.js";
+          document.head.append(script);
+        }"""
+    )
+    press(browser, control(browser, "Model copier"), "mouse")
+    wait_for(browser, "return document.querySelector('.touch-fault').textContent")
+    assert fault(browser) == "The model “Copier” can't be loaded. Try again."
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+    choose(browser, "copier")
+    assert not fault(browser)
+
+
+@pytest.mark.parametrize(
+    "missing", ["transformer", "models/names", "touch/elements", "touch/beam", "touch/page"]
+)
+def test_the_picture_is_back_where_a_script_is_missing(browser, site, tmp_path, missing):
+    html = (site / "touch.html").read_text(encoding="utf-8")
+    html = html.replace("<head>", f'<head><base href="{site.as_uri()}/">', 1)
+    html = html.replace(f"_static/{missing}.js", "_static/missing.js")
+    copy_of_page = tmp_path / "touch.html"
+    copy_of_page.write_text(html, encoding="utf-8")
+
+    browser.get(copy_of_page.as_uri())
+    wait_for(browser, "return document.querySelector('.touch-still').offsetHeight > 0")
+    assert not browser.execute_script(
+        "return document.querySelector('#touch').offsetHeight"
+    )
+
+
 def test_the_text_follows_the_model(browser, page):
     "Where it says what to try, it leads back to the model that it's for."
     open_page(browser, page)
