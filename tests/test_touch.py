@@ -1081,6 +1081,14 @@ def test_pointing_at_a_word_shows_its_numbers(browser, page):
     assert texts_of(browser, ".touch-caption") == before
 
 
+def test_a_word_is_looked_at_by_all_only_if_it_is(browser, page):
+    open_page(browser, page)
+    for key in ("Attention of encoder self", "head 0 0", "key 2"):
+        press(browser, control(browser, key), "mouse")
+    [caption] = texts_of(browser, ".touch-caption")
+    assert "seen is looked at by have (13\u00a0%), seen (11\u00a0%) and " in caption
+
+
 def focused(browser) -> str | None:
     return browser.execute_script("return document.activeElement.dataset.key")
 
