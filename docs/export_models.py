@@ -14,7 +14,7 @@ DOCS = Path(__file__).resolve().parent
 PRETRAINED = DOCS.parent / "annotated_transformer" / "pretrained"
 TARGET = DOCS / "_static" / "models"
 
-# what transformer.js can compute; sizes, the placement of the norms and special tokens may be any
+# what transformer.js can compute; sizes and the placement of the norms may be any
 EXPECTED = {
     "model": "Transformer",
     "d_k": None,
@@ -25,6 +25,9 @@ EXPECTED = {
     "positions": "sinusoidal",
     "tie_weights": True,
     "output_bias": False,
+    "pad_id": 0,
+    "bos_id": 1,
+    "eos_id": 2,
 }
 
 
@@ -68,6 +71,8 @@ def read_tokenizer(folder: Path) -> dict:
     cutting, normalizer = parts["pre_tokenizer"], parts["normalizer"]
     if normalizer not in (None, {"type": "Lowercase"}):
         raise ValueError(f"{folder.name} changes texts by {normalizer}")
+    if cutting["type"] not in ("ByteLevel", "Sequence"):
+        raise ValueError(f"{folder.name} cuts texts by {cutting['type']}")
 
     merges = []
     for pair in parts["model"]["merges"]:
@@ -97,26 +102,24 @@ def script_of(folder: Path) -> str:
 def export() -> list[Path]:
     "Write the scripts of all models that there are, and nothing where one is up to date."
     TARGET.mkdir(parents=True, exist_ok=True)
-    written = []
+    scripts = {}
     for path in sorted(PRETRAINED.glob("*/config.json")):
-        script = script_of(path.parent)
-        target = TARGET / f"{path.parent.name}.js"
-        if not target.exists() or target.read_text(encoding="utf-8") != script:
-            target.write_text(script, encoding="utf-8")
-        written.append(target)
+        scripts[path.parent.name] = script_of(path.parent)
 
     # which models there are
-    names = [path.stem for path in written]
-    index = TARGET / "names.js"
-    index.write_text(
-        f"AnnotatedTransformer.names = {json.dumps(names)};\n", encoding="utf-8"
-    )
-    written.append(index)
+    names = json.dumps(list(scripts))
+    scripts["names"] = f"AnnotatedTransformer.names = {names};\n"
+
+    for name, script in scripts.items():
+        target = TARGET / f"{name}.js"
+        if not target.exists() or target.read_text(encoding="utf-8") != script:
+            target.write_text(script, encoding="utf-8")
 
     # a model that is no longer there
-    for stale in set(TARGET.glob("*.js")) - set(written):
-        stale.unlink()
-    return written
+    for path in TARGET.glob("*.js"):
+        if path.stem not in scripts:
+            path.unlink()
+    return [TARGET / f"{name}.js" for name in scripts]
 
 
 def setup(app):

@@ -524,14 +524,15 @@ def test_greedy_decoding_is_sure_of_every_sentence_of_the_kind(browser, page):
 # ---- Models that the page cannot run ----
 
 
-def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("option, value", [("positions", "rotary"), ("eos_id", 3)])
+def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch, option, value):
     monkeypatch.syspath_prepend(ROOT / "docs")
     export_models = importlib.import_module("export_models")
     config = json.loads((PRETRAINED / "cat" / "config.json").read_text(encoding="utf-8"))
-    config["positions"] = "rotary"
+    config[option] = value
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
-    with pytest.raises(ValueError, match="positions = 'rotary'"):
+    with pytest.raises(ValueError, match=f"{option} = {value!r}"):
         export_models.read_config(tmp_path)
 
 
@@ -1078,6 +1079,78 @@ def test_pointing_at_a_word_shows_its_numbers(browser, page):
     assert "before ich is chosen" in texts_of(browser, ".touch-caption")[0]
     ActionChains(browser).move_to_element(control(browser, "next")).perform()
     assert texts_of(browser, ".touch-caption") == before
+
+
+def test_a_word_is_looked_at_by_all_only_if_it_is(browser, page):
+    open_page(browser, page)
+    for key in ("Attention of encoder self", "head 0 0", "key 2"):
+        press(browser, control(browser, key), "mouse")
+    [caption] = texts_of(browser, ".touch-caption")
+    assert "seen is looked at by have (13\u00a0%), seen (11\u00a0%) and " in caption
+
+
+def focused(browser) -> str | None:
+    return browser.execute_script("return document.activeElement.dataset.key")
+
+
+def test_the_focus_stays_where_a_button_goes_away(browser, page):
+    open_page(browser, page)
+    press(browser, control(browser, "next"), "keyboard")
+    press(browser, control(browser, "rest"), "keyboard")
+    assert focused(browser) == "next"
+
+    press(browser, control(browser, "positions"), "keyboard")
+    press(browser, control(browser, "try another"), "keyboard")
+    assert focused(browser) == "put back"
+
+
+def test_an_example_of_a_model_that_was_given_up_is_not_shown(browser, page):
+    "Another model is chosen while that of the example is still loading."
+    open_page(browser, page)
+    wait_for(browser, "return document.querySelector('[data-key=\"beam example\"]')")
+    text = browser.execute_async_script(
+        """const done = arguments[0], press = key => document.querySelector(`[data-key="${key}"]`).click();
+        press("beam example");
+        press("Model cat");
+        AnnotatedTransformer.load("copier").then(() => setTimeout(() => done(document.querySelector("#touch-text").value)))"""
+    )
+    assert text == "I have seen the cat"
+    assert not fault(browser)
+
+
+def test_a_model_that_cannot_be_read_may_be_tried_again(browser, page):
+    open_page(browser, page)
+    browser.execute_script(
+        """document.head.append = script => {
+          delete document.head.append;
+          script.src = "missing.js";
+          document.head.append(script);
+        }"""
+    )
+    press(browser, control(browser, "Model copier"), "mouse")
+    wait_for(browser, "return document.querySelector('.touch-fault').textContent")
+    assert fault(browser) == "The model “Copier” can't be loaded. Try again."
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+    choose(browser, "copier")
+    assert not fault(browser)
+
+
+@pytest.mark.parametrize(
+    "missing", ["transformer", "models/names", "touch/elements", "touch/beam", "touch/page"]
+)
+def test_the_picture_is_back_where_a_script_is_missing(browser, site, tmp_path, missing):
+    html = (site / "touch.html").read_text(encoding="utf-8")
+    html = html.replace("<head>", f'<head><base href="{site.as_uri()}/">', 1)
+    html = html.replace(f"_static/{missing}.js", "_static/missing.js")
+    copy_of_page = tmp_path / "touch.html"
+    copy_of_page.write_text(html, encoding="utf-8")
+
+    browser.get(copy_of_page.as_uri())
+    wait_for(browser, "return document.querySelector('.touch-still').offsetHeight > 0")
+    assert not browser.execute_script(
+        "return document.querySelector('#touch').offsetHeight"
+    )
 
 
 def test_the_text_follows_the_model(browser, page):

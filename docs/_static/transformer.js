@@ -1,8 +1,9 @@
 /* A Transformer that runs in the page: the forward pass of chapter 09, in JavaScript.
 
-   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Three things differ. There is no
-   batch and no training: a text is one list of ids. Every head's weights are kept, so that a page can draw them. And
-   parts can be taken away.
+   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Some things differ. There is no
+   batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. W^Q, W^K and W^V are in
+   one matrix, and a norm may come before its sub-layer, as in the library. Every head's weights are kept, so that a
+   page can draw them. And parts can be taken away.
 
      const model = await AnnotatedTransformer.load("cat");   // a folder of annotated_transformer/pretrained
      const src = model.source("I have seen the cat");        // ids with EOS; an Error names a word it doesn't know
@@ -23,7 +24,7 @@
        head: { part: "decoder cross", layer: 0, head: 2 } }
 
    Nothing is asked of another host. `load` adds a script of the folder models/ beside this file, which
-   docs/export_models.py writes when the site is built. It works from file:// too. */
+   docs/export_models.py writes when the site is built; `names` says which there are. It works from file:// too. */
 
 const AnnotatedTransformer = (() => {
   "use strict";
@@ -128,6 +129,13 @@ const AnnotatedTransformer = (() => {
     return out;
   }
 
+  // whether a head is taken away, alone or with all of cross-attention
+  function is_gone({ part, layer, head }, without) {
+    if (without.cross_attention && part === "decoder cross") return true;
+    const gone = without.head;
+    return Boolean(gone) && gone.part === part && gone.layer === layer && gone.head === head;
+  }
+
   // sin, cos, sin, cos ... of a position, section 3.5
   function sinusoids(length, d_model) {
     const table = new Matrix(length, d_model);
@@ -171,9 +179,9 @@ const AnnotatedTransformer = (() => {
       return without.positions ? x : add(x, sinusoids(ids.length, d_model));
     }
 
-    // section 3.2.2: Q D, K D -> Q D, and the weights of each head; `place` is where it is, such as
-    // { part: "decoder self", layer: 0 }
-    multi_head_attention(x, memory, may_attend, place, without) {
+    // section 3.2.2: Q D, K D -> Q D. `place` is where it is, such as { part: "decoder self", layer: 0 }, and `record`
+    // gets the weights of its heads
+    multi_head_attention(x, memory, may_attend, place, record, without) {
       const { d_model, n_heads } = this.config;
       const d_k = d_model / n_heads;
       const [stack, kind] = place.part.split(" ");
@@ -185,21 +193,18 @@ const AnnotatedTransformer = (() => {
       const key = linear(memory, qkv.slice_rows(d_model, 2 * d_model));
       const value = linear(memory, qkv.slice_rows(2 * d_model, 3 * d_model));
 
-      // attention in each head, then the heads side by side
+      // attention in each head, then the heads side by side; where one is taken away, zeros stay
       const heads = new Matrix(x.rows, d_model);
       const weights = [];
       for (let h = 0; h < n_heads; h++) {
         const [q, k, v] = [query, key, value].map(all => columns(all, h * d_k, (h + 1) * d_k));
         const head = attention(q, k, v, may_attend, without);
         weights.push(head.weights);
-
-        // where a head is taken away, zeros stay
-        const gone = without.head;
-        const is_gone = gone && gone.part === place.part && gone.layer === place.layer && gone.head === h;
-        if (is_gone) continue;
+        if (is_gone({ ...place, head: h }, without)) continue;
         for (let i = 0; i < x.rows; i++) heads.row(i).set(head.out.row(i), h * d_k);
       }
-      return { out: linear(heads, this.tensors[`${prefix}.out_proj.weight`]), weights };
+      record[place.part].push(weights);
+      return linear(heads, this.tensors[`${prefix}.out_proj.weight`]);
     }
 
     // two linear layers with a ReLU in between, section 3.3
@@ -211,8 +216,8 @@ const AnnotatedTransformer = (() => {
     }
 
     // a sub-layer with its residual connection and its norm: norm(x + f(x)), or x + f(norm(x)) in pre-norm
-    sublayer(x, f, norm, without) {
-      const normed = y => this.norm(y, norm, without);
+    sublayer(x, f, norm_name, without) {
+      const normed = y => this.norm(y, norm_name, without);
       const summed = y => without.residuals ? y : add(x, y);
       return this.config.norm === "pre" ? summed(f(normed(x))) : normed(summed(f(x)));
     }
@@ -222,18 +227,10 @@ const AnnotatedTransformer = (() => {
       return layer_norm(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`], this.config.norm_eps);
     }
 
-    // attention as a sub-layer, its weights recorded; where all cross-attention is taken away, nothing arrives
-    attend(x, memory, may_attend, place, record, without) {
-      const { out, weights } = this.multi_head_attention(x, memory, may_attend, place, without);
-      record[place.part].push(weights);
-      const is_gone = without.cross_attention && place.part === "decoder cross";
-      return is_gone ? new Matrix(out.rows, out.cols) : out;
-    }
-
     encoder_layer(x, may_attend, i, record, without) {  // S D -> S D
       const layer = `encoder.layers.${i}`;
       const self_attention = y =>
-        this.attend(y, y, may_attend, { part: "encoder self", layer: i }, record, without);
+        this.multi_head_attention(y, y, may_attend, { part: "encoder self", layer: i }, record, without);
 
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       return this.sublayer(x, y => this.feed_forward(y, layer), `${layer}.norm2`, without);
@@ -242,9 +239,9 @@ const AnnotatedTransformer = (() => {
     decoder_layer(x, memory, may_attend, may_attend_memory, i, record, without) {  // T D, S D -> T D
       const layer = `decoder.layers.${i}`;
       const self_attention = y =>
-        this.attend(y, y, may_attend, { part: "decoder self", layer: i }, record, without);
+        this.multi_head_attention(y, y, may_attend, { part: "decoder self", layer: i }, record, without);
       const cross_attention = y =>
-        this.attend(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, record, without);
+        this.multi_head_attention(y, memory, may_attend_memory, { part: "decoder cross", layer: i }, record, without);
 
       x = this.sublayer(x, self_attention, `${layer}.norm1`, without);
       x = this.sublayer(x, cross_attention, `${layer}.norm2`, without);
@@ -253,34 +250,33 @@ const AnnotatedTransformer = (() => {
 
     encode(src, without = {}) {  // S -> memory S D
       const mask = src.map(id => id !== this.pad_id || Boolean(without.padding_mask));
-      const attention = { "encoder self": [] };
+      const record = { "encoder self": [] };
 
       let x = this.embed(src, without);
       for (let i = 0; i < this.config.n_layers; i++) {
-        x = this.encoder_layer(x, (q, k) => mask[k], i, attention, without);
+        x = this.encoder_layer(x, (q, k) => mask[k], i, record, without);
       }
       if (this.config.norm === "pre") x = this.norm(x, "encoder.final_norm", without);
-      return { memory: x, mask, attention };
+      return { memory: x, mask, attention: record };
     }
 
     decode(tgt, { memory, mask }, without = {}) {  // T, S D -> T D and logits T V
       const causal = (q, k) => k <= q || Boolean(without.causal_mask);
-      const attention = { "decoder self": [], "decoder cross": [] };
+      const record = { "decoder self": [], "decoder cross": [] };
 
       let x = this.embed(tgt, without);
       for (let i = 0; i < this.config.n_layers; i++) {
-        x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, attention, without);
+        x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, record, without);
       }
       if (this.config.norm === "pre") x = this.norm(x, "decoder.final_norm", without);
-      return { hidden: x, logits: linear(x, this.embedding), attention };
+      return { hidden: x, logits: linear(x, this.embedding), attention: record };
     }
 
     // ---- Writing an answer ----
 
     // of the token that follows the last one; PAD and BOS are never written
     next_probabilities({ logits }) {
-      const last = Float32Array.from(logits.row(logits.rows - 1));
-      const probabilities = softmax(last);
+      const probabilities = softmax(logits.row(logits.rows - 1));
       probabilities[this.pad_id] = probabilities[this.bos_id] = 0;
       return probabilities;
     }
@@ -307,7 +303,7 @@ const AnnotatedTransformer = (() => {
     }
 
     // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
-    // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its place in
+    // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its index in
     // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped".
     //
     // The answers may be made to begin with some ids. These count as certain, for there is nothing to choose: what is
@@ -316,21 +312,21 @@ const AnnotatedTransformer = (() => {
       const { begin = [], beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = options;
       const encoded = this.encode(src, without);
       const penalty = length => ((5 + length) / 6) ** length_penalty;
-      let alive = [{ ids: [], log_prob: 0, place: null }];
+      let alive = [{ ids: [], log_prob: 0, index: null }];
       let finished = [];
       const steps = [];
 
       for (let length = 1; length <= max_length && alive.length; length++) {
         // twice as many candidates as beams: some of them may end here
         const candidates = [];
-        for (const { ids, log_prob, place } of alive) {
+        for (const { ids, log_prob, index } of alive) {
           const is_given = length <= begin.length;
           const nexts = is_given ? [{ id: begin[length - 1], log_prob: 0 }]
             : this.best_next(ids, 2 * beam_size, encoded, without);
           for (const next of nexts) {
             const total = log_prob + next.log_prob;
             const score = total / penalty(length);
-            candidates.push({ ids: [...ids, next.id], log_prob: total, score, parent: place, state: "dropped" });
+            candidates.push({ ids: [...ids, next.id], log_prob: total, score, parent: index, state: "dropped" });
           }
         }
         candidates.sort((a, b) => b.log_prob - a.log_prob);
@@ -346,7 +342,7 @@ const AnnotatedTransformer = (() => {
         // the others live on
         const living = candidates.filter(candidate => !ends(candidate)).slice(0, beam_size);
         for (const candidate of living) candidate.state = "alive";
-        alive = living.map(candidate => ({ ...candidate, place: candidates.indexOf(candidate) }));
+        alive = living.map(candidate => ({ ...candidate, index: candidates.indexOf(candidate) }));
 
         // over when no living hypothesis can still become better than the best answer: its log-probability only falls,
         // and the longest answer has the largest penalty to divide by. A beam of one ends as greedy decoding does
@@ -391,7 +387,7 @@ const AnnotatedTransformer = (() => {
 
     encode(text) {
       return text.split(" ").filter(word => word).map(word => {
-        if (!this.ids.has(word)) throw new UnknownWord(word);
+        if (!this.ids.has(word)) throw new Error(`“${word}” is not in the vocabulary`);
         return this.ids.get(word);
       });
     }
@@ -402,13 +398,6 @@ const AnnotatedTransformer = (() => {
 
     words(ids) {
       return ids.map(id => this.labels[id]);
-    }
-  }
-
-  class UnknownWord extends Error {
-    constructor(word) {
-      super(`“${word}” is not in the vocabulary`);
-      this.word = word;
     }
   }
 
@@ -499,15 +488,12 @@ const AnnotatedTransformer = (() => {
 
   // ---- Weights ----
 
-  const POWERS_OF_2 = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 15));
-
   // a float16: 1 bit for the sign, 5 for the exponent, 10 for the fraction; the exponent 0 has no leading 1
   function from_half(bits) {
     const sign = bits >> 15 ? -1 : 1;
     const exponent = (bits >> 10) & 31;
     const fraction = (bits & 1023) / 1024;
-    if (exponent === 0) return sign * fraction * POWERS_OF_2[1];
-    return sign * (1 + fraction) * POWERS_OF_2[exponent];
+    return exponent ? sign * (1 + fraction) * 2 ** (exponent - 15) : sign * fraction * 2 ** -14;
   }
 
   // name -> Matrix; a vector is a matrix of one row. `weights` is base64 of float16, and `tensors` has
@@ -532,7 +518,7 @@ const AnnotatedTransformer = (() => {
 
   const here = typeof document === "undefined" ? null : document.currentScript?.src;
   const models = {};
-  const loading = {};  // name -> promise, so that a model is read once
+  const loading = {};  // name -> promise, so that a model is asked for once
 
   // scripts in models/ call this
   function add_model(stored) {
@@ -541,7 +527,8 @@ const AnnotatedTransformer = (() => {
 
   async function load(name) {
     if (!models[name]) {
-      loading[name] ??= load_script(new URL(`models/${name}.js`, here || document.baseURI));
+      const url = new URL(`models/${name}.js`, here || document.baseURI);
+      loading[name] ??= load_script(url).finally(() => delete loading[name]); // one that failed may be tried again
       await loading[name];
     }
     if (!models[name]) throw new Error(`models/${name}.js has no model ${name}`);
@@ -553,13 +540,14 @@ const AnnotatedTransformer = (() => {
       const script = document.createElement("script");
       script.src = url;
       script.onload = resolve;
-      script.onerror = () => reject(new Error(`${url} can't be read`));
+      script.onerror = () => {
+        script.remove();
+        reject(new Error(`${url} can't be read`));
+      };
       document.head.append(script);
     });
   }
 
-  return {
-    load, add_model, models, Transformer, Matrix, WordTokenizer, BPETokenizer, UnknownWord,
-    attention, softmax, sinusoids, layer_norm, linear,
-  };
+  // models/names.js fills in which models there are
+  return { load, add_model, names: [], Transformer, WordTokenizer, BPETokenizer };
 })();

@@ -187,7 +187,7 @@ const Attention = (() => {
       element("span", {}, part === "encoder self" ? "the sentence" : "what it writes"),
     ];
     fill(place("drawing"),
-      element("div", { class: "touch-heads-of-columns", "aria-hidden": "true" }, ...headings),
+      element("div", { class: "touch-column-names", "aria-hidden": "true" }, ...headings),
       element("div", { class: "touch-words" },
         element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...key_buttons),
         element("div", { class: "touch-lines", style: `height: ${n_rows * ROW}px` }, drawn),
@@ -269,7 +269,8 @@ const Attention = (() => {
   // no word stands out; those that may not be seen have no weight
   function are_even(weights) {
     const seen = weights.filter(weight => weight > 0);
-    return seen.length > 3 && Math.max(...seen) < 1.2 / seen.length;
+    const mean = seen.reduce((sum, weight) => sum + weight, 0) / seen.length;
+    return seen.length > 3 && Math.max(...seen) < 1.2 * mean;
   }
 
   return { draw, weights_of, sides, selected_query, lines, lines_in_rows, is_gone, largest, name_of_chosen };

@@ -31,7 +31,7 @@ const Away = (() => {
 
   // a model that shows best what a part is for, with the first of its examples whose answer changes without it
   async function show_on(name, part) {
-    await Sentence.choose_model(name, { [part]: true });
+    if (!await Sentence.choose_model(name, { [part]: true })) return;
     const { examples } = State.about();
     Sentence.use(examples.find(State.changes) || examples[0]);
 

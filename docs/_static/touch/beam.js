@@ -41,7 +41,7 @@ const Beam = (() => {
     const max_length = State.missing().length ? State.max_length(src) : model.max_length(src);
     state.search = model.beam_search(src, { beam_size, begin: forced, max_length }, without);
     state.greedy = model.greedy_decode(src, { begin: forced, max_length }, without);
-    state.answer = 0;
+    state.chosen_answer = 0;
     draw();
   }
 
@@ -51,13 +51,13 @@ const Beam = (() => {
   }
 
   function choose_answer(i) {
-    state.answer = i;
+    state.chosen_answer = i;
     draw();
   }
 
   async function show({ name, text }) {
+    if (!await Sentence.choose_model(name)) return;
     state.beam_size = 4;
-    await Sentence.choose_model(name);
     Sentence.use(text);
     search_now();
     place("beam_size").scrollIntoView();
@@ -108,15 +108,16 @@ const Beam = (() => {
       choices("Beam size", options, state.beam_size, choose_size));
   }
 
+  // made once, so that it stays unfolded
+  const about_score = element("details", {},
+    element("summary", { "data-key": "score" }, "How is the score computed?"),
+    element("p", {},
+      "It is the log-probability of the answer, divided by ((5 + n) / 6)^0.6, where n is its number of tokens with "
+      + "EOS. Without the division, short answers would win too often. The closer to 0, the better. ",
+      element("a", { href: "22_search.html#length-penalty" }, "Chapter 22")));
+
   function draw_answers() {
     const { answers } = state.search;
-    const about_score = element("details", {},
-      element("summary", { "data-key": "score" }, "How is the score computed?"),
-      element("p", {},
-        "It is the log-probability of the answer, divided by ((5 + n) / 6)^0.6, where n is its number of tokens with "
-        + "EOS. Without the division, short answers would win too often. The closer to 0, the better. ",
-        element("a", { href: "22_search.html#length-penalty" }, "Chapter 22")));
-
     fill(place("answers"),
       element("h3", {}, answers.length > 1 ? "The finished answers, best first" : "The finished answer"),
       element("ol", {}, ...answers.map(draw_answer)),
@@ -130,7 +131,7 @@ const Beam = (() => {
     const words = element("span", {},
       element("span", { lang: State.about().language }, text || "(empty)", goes_on),
       value ? ` ${value}` : null);
-    return element("li", {}, button(`answer ${i}`, () => choose_answer(i), pressed(i === state.answer),
+    return element("li", {}, button(`answer ${i}`, () => choose_answer(i), pressed(i === state.chosen_answer),
       words, " ", element("small", {}, `score ${two_digits(score)}`)));
   }
 
@@ -155,21 +156,22 @@ const Beam = (() => {
 
   // ---- The tree ----
 
-  // the candidates of each step that were kept; each knows its place among all candidates of its step
+  // the candidates of each step that were kept; each knows its index among all candidates of its step.
+  // Only the last column can be empty, where the search stopped for an answer that it had found before
   function kept_columns(steps) {
     const is_kept = (candidate, t) => {
       const goes_on = candidate.state === "alive" && t + 1 < steps.length;
       return candidate.state === "finished" || goes_on;
     };
     const columns = steps.map((candidates, t) => candidates
-      .map((candidate, place) => ({ ...candidate, place }))
+      .map((candidate, index) => ({ ...candidate, index }))
       .filter(candidate => is_kept(candidate, t)));
     return columns.filter(column => column.length);
   }
 
   function draw_tree() {
     const { answers, steps } = state.search;
-    const chosen = answers[state.answer];
+    const chosen = answers[state.chosen_answer];
     const columns = kept_columns(steps);
     const widths = columns.map(width_of_column);
 
@@ -181,11 +183,11 @@ const Beam = (() => {
     const boxes = [];
     columns.forEach((column, t) => column.forEach((candidate, rank) => {
       const is_hot = is_beginning(candidate.ids, chosen.ids);
-      const is_dead = candidate.state !== "finished" && !columns[t + 1]?.some(next => next.parent === candidate.place);
+      const is_dead = candidate.state !== "finished" && !columns[t + 1]?.some(next => next.parent === candidate.index);
       boxes.push(draw_box(candidate, { is_hot, is_dead, left: x(t), top: y(rank), width: widths[t] }));
 
       if (t > 0) {
-        const parent = columns[t - 1].findIndex(before => before.place === candidate.parent);
+        const parent = columns[t - 1].findIndex(before => before.index === candidate.parent);
         paths.push(draw_path(x(t), y(parent) + BOX_HEIGHT / 2, y(rank) + BOX_HEIGHT / 2, is_hot));
       }
     }));
@@ -222,7 +224,7 @@ const Beam = (() => {
   function draw_box({ ids, log_prob }, { is_hot, is_dead, left, top, width }) {
     const kinds = `touch-box ${is_hot ? "hot" : ""} ${is_dead ? "dead" : ""}`;
     return element("span", { class: kinds, style: `width: ${width}px; left: ${left}px; top: ${top}px` },
-      element("span", {}, State.word(ids.at(-1))),
+      element("span", { lang: State.about().language }, State.word(ids.at(-1))),
       element("small", {}, percent(Math.exp(log_prob))));
   }
 

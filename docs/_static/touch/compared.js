@@ -18,7 +18,7 @@ const Compared = (() => {
   function draw() {
     answers = State.both(state.text, state.forced);
     draw_panes();
-    place("verdict").replaceChildren(...verdict(...answers));
+    fill(place("verdict"), ...verdict(...answers));
   }
 
   // after another head or word was chosen: the answers are the same
@@ -152,7 +152,8 @@ const Compared = (() => {
     const said = State.same_ids(whole, broken) ? said_of_same(whole, broken) : said_of_changed(broken);
     const forced = state.forced.length
       ? [" Both begin with what you picked: ", em(State.decoded(state.forced)), "."] : [];
-    return [...said, ...forced, " ", button("put back", Away.put_everything_back, {}, "Put everything back")];
+    const put_back = button("put back", Away.put_everything_back, { class: "touch-inline" }, "Put everything back");
+    return [...said, ...forced, " ", put_back];
   }
 
   function said_of_changed(broken) {
@@ -177,7 +178,7 @@ const Compared = (() => {
     }
 
     const other = State.about().examples.find(text => text !== state.text && State.changes(text));
-    if (other) said.push("Try ", button("try another", () => Sentence.use(other), {}, other), ".");
+    if (other) said.push("Try ", button("try another", () => Sentence.use(other), { class: "touch-inline" }, other), ".");
     return said;
   }
 

@@ -24,13 +24,14 @@ const Elements = (() => {
   // the element that page.js made for a part of the page, such as "bars"
   const place = name => document.getElementById(`touch-${name}`);
 
-  // fill a place anew, and give the focus back to the control that had it
+  // fill a place anew, and give the focus back to the control that had it, or to the first one if it is gone
   function fill(target, ...children) {
     const key = target.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     target.replaceChildren(...children.filter(child => child != null));
 
     if (key) {
-      const again = [...target.querySelectorAll("[data-key]")].find(control => control.dataset.key === key);
+      const controls = [...target.querySelectorAll("[data-key]")];
+      const again = controls.find(control => control.dataset.key === key) || controls[0];
       again?.focus({ preventScroll: true });
     }
   }

@@ -109,6 +109,7 @@ const Models = (() => {
     task: "reads",
     field: "Your text",
     unit: "word",
+    click: "Click a word of the answer to see which words the model looked at. Then type a text of your own.",
     about: [],
     more: "",
     examples: ["twelve"],

@@ -35,7 +35,7 @@ const NextWord = (() => {
     const bar = (id, rank) => {
       const width = Math.max(0.5, 100 * probabilities[id]);
       return element("li", {}, button(`bar ${rank}`, () => pick(id), pressed(id === written),
-        element("span", { class: "touch-bar-word" }, State.word(id)),
+        element("span", { class: "touch-bar-word", lang: State.about().language }, State.word(id)),
         " ",
         element("span", { class: "touch-bar" }, element("span", { style: `width: ${width}%` })),
         element("span", { class: "touch-bar-number" }, percent(probabilities[id]))));

@@ -105,9 +105,12 @@ const Page = (() => {
   }
 
   async function start() {
-    build();
     const { names } = AnnotatedTransformer;
-    await Sentence.choose_model(names.includes("cat") ? "cat" : names[0]);
+    const first = names.includes("cat") ? "cat" : names[0];
+    await AnnotatedTransformer.load(first); // nothing can be typed before there is a model
+
+    build();
+    await Sentence.choose_model(first);
     document.documentElement.dataset.touch = "ready";
   }
 

@@ -31,7 +31,8 @@ const Sentence = (() => {
 
     // the vocabulary has the words of both languages
     const { english } = State.about();
-    const foreign = english ? found.filter(word => word && !english.flat().includes(word)) : [];
+    const known = new Set(found.filter(word => word));
+    const foreign = english ? [...known].filter(word => !english.flat().includes(word)) : [];
     if (foreign.length) {
       const are_german = foreign.length > 1 ? "are German" : "is German";
       const fault = `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.`;
@@ -97,20 +98,26 @@ const Sentence = (() => {
   // the model that was chosen last: another one may still be loading
   let wanted = null;
 
-  // it is whole at first, unless something is to be taken away
+  // Whether the page shows it now: it may not load, and another one may have been chosen in the meantime. It is whole
+  // at first, unless something is to be taken away
   async function choose_model(name, without = {}) {
     wanted = name;
-    const model = await AnnotatedTransformer.load(name);
-    if (wanted !== name) return;
+    const model = await AnnotatedTransformer.load(name).catch(() => null);
+    if (wanted !== name) return false;
+    if (!model) {
+      place("fault").textContent = `The model “${Models.about(name).label}” can't be loaded. Try again.`;
+      return false;
+    }
 
     State.use_model(name, model, without);
     draw();
     use(State.about().examples[0]);
+    return true;
   }
 
   // the running example, for what the page says to try
   async function begin_with_cat() {
-    await choose_model("cat");
+    if (!await choose_model("cat")) return;
     document.getElementById("touch").scrollIntoView();
     place("answer").querySelector("button").focus({ preventScroll: true }); // the field would open a keyboard
   }
@@ -133,8 +140,7 @@ const Sentence = (() => {
     const { field, about, more, examples } = State.about();
 
     const options = Models.names().map(name => ({ value: name, text: Models.about(name).label }));
-    const choose = name => choose_model(name).catch(error => say_fault(error.message));
-    fill(place("models"), choices("Model", options, state.name, choose));
+    fill(place("models"), choices("Model", options, state.name, choose_model));
     place("field").textContent = field;
 
     const [before, example, after] = about;
@@ -152,7 +158,7 @@ const Sentence = (() => {
   // all that a model of words knows, by language if it knows two
   function word_lists() {
     if (!State.is_of_words()) return [];
-    const known = state.model.tokenizer.labels.slice(3);
+    const known = [...state.model.tokenizer.ids.keys()];
     const { english } = State.about();
     if (!english) return [element("p", {}, `It knows ${known.join(", ")}.`)];
 
@@ -167,14 +173,14 @@ const Sentence = (() => {
   // the page's text around the model follows it
   function draw_text() {
     const { task, click, examples } = State.about();
-    place("now")?.replaceChildren(`A small Transformer ${task} `, em(state.text), ".");
-    if (click) place("click")?.replaceChildren(click);
+    place("now").replaceChildren(`A small Transformer ${task} `, em(state.text), ".");
+    place("click").replaceChildren(click);
 
     // the things to try are for the running example
     const is_whole = !State.missing().length && !state.forced.length;
     const is_there = state.name === "cat" && state.text === examples[0] && is_whole;
     const start = button("begin with cat", begin_with_cat, { class: "touch-inline" }, "Take me there");
-    place("start")?.replaceChildren(...is_there ? [] : [start]);
+    place("start").replaceChildren(...is_there ? [] : [start]);
   }
 
   return { read, is_answered, use, choose_model, shuffle, draw_text };

@@ -36,7 +36,7 @@ const State = (() => {
     beam_size: 4,
     search: null,     // what beam_search returned
     greedy: null,     // and greedy_decode, from the same beginning
-    answer: 0,        // the place of the chosen answer among those it found
+    chosen_answer: 0, // its place among those that the search found
   };
 
   // ---- The model and its words ----
@@ -49,8 +49,8 @@ const State = (() => {
   const is_end = id => id === state.model.eos_id;
   const has_ended = ids => is_end(ids.at(-1));
 
-  // whether there are spaces between its tokens: a tokenizer of words has labels
-  const is_of_words = () => Boolean(state.model.tokenizer.labels);
+  // whether there are spaces between its tokens
+  const is_of_words = () => state.model.tokenizer instanceof AnnotatedTransformer.WordTokenizer;
 
   // a model of one head has no mean of all heads
   function use_model(name, model, without) {
