@@ -11,6 +11,7 @@
      const decoded = model.decode([model.bos_id], encoded);  // { hidden T D, logits T V, attention }
      const p = model.next_probabilities(decoded);            // V, of the next token; those of PAD and BOS are 0
      const { ids, text, steps } = model.greedy_decode(src);  // a step for each id: { best, probabilities, attention }
+     model.writes(ids, src)                                  // whether greedy decoding writes these ids
      const { answers, steps } = model.beam_search(src, { beam_size: 4 });  // both may `begin` with given ids
      model.tokenizer.encode(text), .decode(ids), .words(ids) // `words` are labels, one for each id
 

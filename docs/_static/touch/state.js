@@ -173,22 +173,25 @@ const State = (() => {
 
   const same_ids = (one, other) => String(one.ids) === String(other.ids);
 
-  // What the whole model answers to the examples is asked for again and again. Padding it doesn't see
+  // what the whole model answers to the examples: asked for again and again. It doesn't see the padding
   const known_answers = new Map();
 
   function whole_answer(text) {
     const key = `${state.name}: ${text}`;
     if (!known_answers.has(key)) {
       const src = state.model.source(text);
-      known_answers.set(key, state.model.greedy_decode(src, { max_length: max_length(src) }).text);
+      known_answers.set(key, state.model.greedy_decode(src, { max_length: max_length(src) }));
     }
     return known_answers.get(key);
   }
 
   // whether what is missing changes the answer to a sentence
   function changes(text) {
+    const { model, without } = state;
     const src = source(text);
-    return state.model.greedy_decode(src, { max_length: max_length(src) }, state.without).text !== whole_answer(text);
+    const whole = whole_answer(text);
+    if (!without.causal_mask) return !model.writes(whole.ids, src, without);
+    return !same_ids(whole, model.greedy_decode(src, { max_length: max_length(src) }, without));
   }
 
   // another example whose answer changes, if there is one
