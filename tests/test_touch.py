@@ -797,6 +797,19 @@ def test_the_example_of_the_beam_is_one(browser, page):
     assert texts_of(browser, ".touch-answers button > span") == expected
 
 
+def test_the_tree_has_all_answers_of_the_list(browser, page):
+    "An answer that ended and isn't among the best is dashed, like a beginning that was given up."
+    open_page(browser, page)
+    press(browser, control(browser, "query 2"), "mouse")
+    bars = texts_of(browser, ".touch-bar-word")
+    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
+
+    ends = [text for text in texts_of(browser, ".touch-box > span") if text == "EOS"]
+    kept = texts_of(browser, ".touch-box:not(.dead) > span").count("EOS")
+    assert len(ends) > kept == len(texts_of(browser, ".touch-answers li"))
+
+
 def test_the_beam_begins_with_what_was_picked(browser, page):
     "And forgets it with a new sentence."
     open_page(browser, page)
@@ -1291,13 +1304,20 @@ def test_the_copier_shows_what_layer_norm_is_for(browser, page):
     assert texts_of(browser, changed.format("broken"))[0] == "100\u00a0%"
 
 
-def test_two_answers_of_five_words_are_not_cut_off(browser, page):
-    open_page(browser, page)
-    press(browser, control(browser, "head"), "mouse")
-    widths = browser.execute_script(
-        "return [...document.querySelectorAll('.touch-pane .touch-scroll')].map(e => [e.scrollWidth, e.clientWidth])"
-    )
-    assert all(needed <= there for needed, there in widths), widths
+@pytest.mark.parametrize("part", ["head", "cross_attention"])
+def test_two_answers_side_by_side_are_not_cut_off(browser, page, part):
+    "At 1280 pixels, five words and seven."
+    metrics = dict(width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        open_page(browser, page)
+        press(browser, control(browser, part), "mouse")
+        widths = browser.execute_script(
+            "return [...document.querySelectorAll('.touch-pane .touch-scroll')].map(e => [e.scrollWidth, e.clientWidth])"
+        )
+        assert all(needed <= there for needed, there in widths), widths
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_one_voice_speaks(browser, page):

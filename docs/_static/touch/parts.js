@@ -13,7 +13,8 @@ const Parts = (() => {
       label: "Cross-attention",
       says: ({ unit, input }) => `The encoder reads the ${input}, and the decoder writes the answer. Here each ${unit} `
         + `of the answer looks at those of the ${input}, which the encoder has already mixed with their neighbours. `
-        + "Many heads look at EOS, the end: it has gathered a bit of everything, so it's a summary.",
+        + "Many heads look at EOS, the end: it has gathered a bit of everything, so it's a summary. Click on the left to "
+        + "see who looks there.",
     },
     "encoder self": {
       label: "Encoder",
