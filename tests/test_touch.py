@@ -380,6 +380,21 @@ def test_a_score_is_the_log_probability_of_what_was_not_given(browser, page, nam
             assert answer["score"] == pytest.approx(expected.item(), abs=1e-3)
 
 
+def test_the_beam_keeps_what_underflows_in_a_softmax(browser, page):
+    "A probability of e^-200 is 0 as a float32; its logarithm isn't lost."
+    [log_probs, expected] = in_page(
+        browser,
+        page,
+        """const logits = Float32Array.from({length: 60}, (_, i) => -4 * i);
+        const found = model.next_log_probs({logits: {rows: 1, row: () => logits}});
+        return [[...found].map(x => x === -Infinity ? null : x), [...logits]]""",
+        "cat",
+    )
+    assert log_probs[0] is None and log_probs[1] is None
+    expected = torch.tensor(expected).float().log_softmax(-1)[2:].tolist()
+    assert log_probs[2:] == pytest.approx(expected, abs=1e-4)
+
+
 # ---- Numbers in words ----
 
 
@@ -573,8 +588,9 @@ def texts_of(browser, selector: str) -> list[str]:
 
 
 def answer(browser) -> str:
-    [said] = texts_of(browser, "p.touch-said[aria-live]")
-    return said.removeprefix("Its answer: ").split(", =")[0]
+    return browser.execute_script(
+        "return State.decoded(State.written()) || document.querySelector('.touch-answer > span:nth-child(2)').textContent"
+    )
 
 
 def type_text(browser, text: str):
@@ -657,9 +673,8 @@ def test_every_control_works(browser, page, how):
 
     # attention: a word of the answer, a word of the sentence, a part, a head
     click("token 4")
-    assert (
-        "before gesehen is chosen: here the model looks at seen"
-        in texts_of(browser, ".touch-caption")[0]
+    assert texts_of(browser, ".touch-caption")[0].startswith(
+        "To choose gesehen, the model looks at seen"
     )
     click("key 2")
     assert "seen is looked at by gesehen" in texts_of(browser, ".touch-caption")[0]
@@ -752,10 +767,20 @@ def test_the_example_of_the_beam_is_one(browser, page):
         "return document.querySelector('.touch-answers button > span').textContent === arguments[0]",
         best,
     )
-    assert texts_of(browser, ".touch-greedy")[0].endswith(f"something else: {greedy}.")
     assert (
-        "rows of 5 to 12 numbers, and this has 13" in texts_of(browser, ".touch-remark")[0]
+        "rows of 5 to 12 numbers, and yours has 13" in texts_of(browser, ".touch-remark")[0]
     )
+
+    # as much of greedy decoding's answer as at the top of the page, and where the two part, which is in sight
+    [shown] = texts_of(browser, ".touch-greedy > span")
+    assert answer(browser) == shown and greedy.startswith(shown)
+    assert texts_of(browser, ".touch-greedy em") == ["EOS", greedy.split()[13]]
+    assert "They part at number 14" in texts_of(browser, ".touch-greedy")[0]
+    in_sight = """const [tree] = arguments, {left, right} = tree.getBoundingClientRect(), boxes = [...tree.querySelectorAll('.touch-box.hot')];
+      const end = boxes.find(box => box.textContent.startsWith('EOS')).getBoundingClientRect();
+      return tree.querySelector('.touch-box.greedy') !== null && left <= end.left && end.right <= right"""
+    tree = browser.find_element("css selector", ".touch-tree .touch-scroll")
+    assert browser.execute_script(in_sight, tree)
 
     # a sentence that leaves it unsure: several answers, and no score far from the best
     press(browser, control(browser, "beam unsure"), "mouse")
@@ -772,21 +797,34 @@ def test_the_example_of_the_beam_is_one(browser, page):
     assert texts_of(browser, ".touch-answers button > span") == expected
 
 
+def test_the_tree_has_all_answers_of_the_list(browser, page):
+    "An answer that ended and isn't among the best is dashed, like a beginning that was given up."
+    open_page(browser, page)
+    press(browser, control(browser, "query 2"), "mouse")
+    bars = texts_of(browser, ".touch-bar-word")
+    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
+
+    ends = [text for text in texts_of(browser, ".touch-box > span") if text == "EOS"]
+    kept = texts_of(browser, ".touch-box:not(.dead) > span").count("EOS")
+    assert len(ends) > kept == len(texts_of(browser, ".touch-answers li"))
+
+
 def test_the_beam_begins_with_what_was_picked(browser, page):
     "And forgets it with a new sentence."
     open_page(browser, page)
     press(browser, control(browser, "query 2"), "mouse")
     bars = texts_of(browser, ".touch-bar-word")
     press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
-    wait_for(browser, "return document.querySelector('.touch-beam_of').textContent")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
 
-    assert "what you picked, ich habe das." in texts_of(browser, ".touch-beam_of")[0]
+    assert "begin with ich habe das, up to" in texts_of(browser, ".touch-beam_of")[0]
     shown = texts_of(browser, ".touch-answers button > span")
     assert shown[0] == "ich habe das Schaf gesehen"
     assert all(text.startswith("ich habe das") for text in shown)
     assert texts_of(browser, ".touch-box small")[:3] == ["100\u00a0%"] * 3
     assert (
-        "Now its answer is ich habe das Schaf gesehen."
+        "Now its answer is ich habe das Schaf gesehen (I have the sheep seen)."
         in texts_of(browser, ".touch-bars")[0]
     )
 
@@ -795,7 +833,7 @@ def test_the_beam_begins_with_what_was_picked(browser, page):
     assert answer(browser) == "ich habe das"
 
     type_text(browser, "she has not fed a horse")
-    wait_for(browser, "return !document.querySelector('.touch-beam_of').textContent")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 1")
     [first, *_] = texts_of(browser, ".touch-answers button > span")
     assert first == "sie hat ein Pferd nicht gefüttert"
 
@@ -890,27 +928,114 @@ def test_lines_join_words_in_a_window_of_any_size(browser, page):
 
 def test_a_switch_can_be_tried_where_it_shows_best(browser, page):
     open_page(browser, page)
-    press(browser, control(browser, "try numbers-en-zh"), "mouse")
-    wait_for(browser, "return !document.querySelector('[data-key=\"try numbers-en-zh\"]')")
+    press(browser, control(browser, "try positions"), "mouse")
+    wait_for(browser, "return !document.querySelector('[data-key=\"try positions\"]')")
     assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
     assert "= 342" in texts_of(browser, ".touch-pane.whole")[0]
     assert "= 243" in texts_of(browser, ".touch-pane.broken")[0]
+    assert focused(browser) == "positions"
 
 
-def test_an_unchanged_answer_leads_to_an_example_that_changes(browser, page):
+@pytest.mark.parametrize("part", [part for part in CHANGES if part != "head"])
+def test_each_switch_says_what_it_did_or_leads_to_where_it_does_something(
+    browser, page, part
+):
+    "At the switch itself, and with one more click at most the answer changes."
     open_page(browser, page)
-    press(browser, control(browser, "positions"), "mouse")
-    assert "The answer stays the same" in texts_of(browser, ".touch-verdict")[0]
+    press(browser, control(browser, part), "mouse")
 
-    press(browser, control(browser, "try another"), "mouse")
-    assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+    [outcome] = texts_of(browser, ".touch-outcome")
+    [heading] = texts_of(browser, ".touch-pane.broken h3")
+    if outcome.startswith("The same answer"):
+        assert heading.endswith(": the same answer")
+        keys = ("try another", f"try {part}")
+        [offer, *_] = [
+            found
+            for key in keys
+            for found in browser.find_elements("css selector", f'[data-key="{key}"]')
+        ]
+        press(browser, offer, "mouse")
+        wait_for(
+            browser,
+            "return document.querySelector('.touch-outcome').textContent.startsWith('The answer changes')",
+        )
+        assert focused(browser) == part
+        [heading] = texts_of(browser, ".touch-pane.broken h3")
+
+    assert heading.endswith(": another answer")
+    assert not errors(browser)
+
+
+def test_the_heads_that_an_answer_needs_are_marked(browser, page):
+    "They are those without which greedy decoding writes something else. To pick one takes nothing away."
+    from selenium.webdriver.support.select import Select
+
+    open_page(browser, page)
+    for name in NAMES:
+        choose(browser, name)
+        expected, found = browser.execute_script(
+            """const src = State.source(), max_length = State.max_length(src), {model} = State.state;
+            const text = without => model.greedy_decode(src, {max_length}, without).text;
+            const needed = Parts.heads(State.config()).filter(head => text({head}) !== text({}));
+            return [needed, State.needed_heads()].map(heads => heads.map(Parts.name_of_head))"""
+        )
+        assert found == expected
+
+    choose(browser, "cat")
+    assert not any("★" in text for text in texts_of(browser, ".touch-card option"))
+    select = browser.find_element("css selector", ".touch-card select")
+    browser.execute_script("arguments[0].focus()", select)
+    needed = "Cross-attention, layer 2, head 3"
+    marked = [text for text in texts_of(browser, ".touch-card option") if "★" in text]
+    assert marked == [f"★ {needed}"]
+    assert texts_of(browser, "#touch-needed")[0].startswith("1 of the 24 heads changes")
+
+    Select(select).select_by_visible_text("Cross-attention, layer 2, head 2")
+    assert control(browser, "head").get_attribute("aria-checked") == "false"
+    press(browser, control(browser, "head"), "mouse")
+    assert texts_of(browser, ".touch-outcome")[0].startswith("The same answer")
+    press(browser, control(browser, "needed 0"), "mouse")
+    assert answer(browser) == "sie haben die Katze gesehen"
+    assert (
+        "it now writes sie haben die Katze gesehen (they have the cat seen)"
+        in texts_of(browser, ".touch-outcome")[0]
+    )
+
+
+def test_another_model_lacks_the_same_parts(browser, page):
+    "Also a head, which may be another one there."
+    open_page(browser, page)
+    for part in ("scale", "head"):
+        press(browser, control(browser, part), "mouse")
+    for name in ("copier", "cat"):
+        choose(browser, name)
+        for part in ("scale", "head"):
+            assert control(browser, part).get_attribute("aria-checked") == "true"
+        assert len(texts_of(browser, ".touch-outcome")) == 2
+    press(browser, control(browser, "restore"), "mouse")
+    assert answer(browser) == "ich habe die Katze gesehen"
+
+
+def test_all_padding_is_counted_together(browser, page):
+    "And a word that reads much of it stands out."
+    open_page(browser, page)
+    press(browser, control(browser, "padding_mask"), "mouse")
+    assert "the 8 PADs together (" in texts_of(browser, ".touch-strip-says")[1]
 
 
 def test_no_visible_change_is_said(browser, page):
+    "Nor is there one in the lines; or there is."
     open_page(browser, page)
+    press(browser, control(browser, "layer_norm"), "mouse")
+    [verdict] = texts_of(browser, ".touch-verdict")
+    assert verdict.startswith("No change in the answer")
+    assert "But look at the lines." in verdict
+    press(browser, control(browser, "restore"), "mouse")
+
     choose(browser, "copier")
     press(browser, control(browser, "causal_mask"), "mouse")
-    assert texts_of(browser, ".touch-verdict")[0].startswith("No visible change here")
+    [verdict] = texts_of(browser, ".touch-verdict")
+    assert verdict.startswith("No change in the answer, nor in its probabilities.")
 
 
 def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
@@ -933,7 +1058,7 @@ def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
     press(browser, control(browser, "Attention of decoder cross"), "mouse")
     press(browser, control(browser, "head"), "mouse")
     assert texts_of(browser, ".touch-heads .gone") == ["Layer 2, head 3, gone "]
-    assert texts_of(browser, ".touch-caption")[0].startswith("Average of the other 3 heads")
+    assert "Average of the other 3 heads" in texts_of(browser, ".touch-caption")[0]
     press(browser, control(browser, "head 1 2"), "mouse")
     assert not n_lines(".touch-lines")
     assert texts_of(browser, ".touch-caption") == [
@@ -954,7 +1079,7 @@ def test_words_see_later_ones_without_the_causal_mask(browser, page):
 def test_the_beam_lacks_what_was_taken_away(browser, page):
     open_page(browser, page)
     press(browser, control(browser, "cross_attention"), "mouse")
-    wait_for(browser, "return document.querySelector('.touch-beam_of').textContent")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
 
     translator = load_pretrained("cat", "cpu")
     [src] = translator.encode(["I have seen the cat"])
@@ -965,7 +1090,7 @@ def test_the_beam_lacks_what_was_taken_away(browser, page):
     assert texts_of(browser, ".touch-answers button > span") == expected
 
     press(browser, control(browser, "restore"), "mouse")
-    wait_for(browser, "return !document.querySelector('.touch-beam_of').textContent")
+    wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 1")
     [first, *_] = texts_of(browser, ".touch-answers button > span")
     assert first == "ich habe die Katze gesehen"
 
@@ -1025,9 +1150,10 @@ def test_all_that_is_wrong_with_a_text_is_said(browser, page):
 
     choose(browser, "copier")
     type_text(browser, "7")
-    assert "this has 1" in texts_of(browser, ".touch-remark")[0]
+    assert "yours has 1" in texts_of(browser, ".touch-remark")[0]
     type_text(browser, "42")
     assert fault(browser).startswith("“42” isn't a number")
+    assert texts_of(browser, ".touch-remark") == [""]
 
 
 def test_a_text_of_another_kind_is_answered_with_a_warning(browser, page):
@@ -1045,6 +1171,8 @@ def test_a_text_of_another_kind_is_answered_with_a_warning(browser, page):
     assert texts_of(browser, ".touch-remark") == [""]
     type_text(browser, "abc")
     assert "this isn't one" in texts_of(browser, ".touch-remark")[0]
+    type_text(browser, "twenty one")
+    assert "to read this as “twenty-one”" in texts_of(browser, ".touch-remark")[0]
 
 
 def test_a_text_that_was_not_sent_yet_is_not_the_one_answered(browser, page):
@@ -1076,7 +1204,7 @@ def test_pointing_at_a_word_shows_its_numbers(browser, page):
     query = control(browser, "query 0")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", query)
     ActionChains(browser).move_to_element(query).perform()
-    assert "before ich is chosen" in texts_of(browser, ".touch-caption")[0]
+    assert "To choose ich," in texts_of(browser, ".touch-caption")[0]
     ActionChains(browser).move_to_element(control(browser, "next")).perform()
     assert texts_of(browser, ".touch-caption") == before
 
@@ -1101,7 +1229,7 @@ def test_the_focus_stays_where_a_button_goes_away(browser, page):
 
     press(browser, control(browser, "positions"), "keyboard")
     press(browser, control(browser, "try another"), "keyboard")
-    assert focused(browser) == "put back"
+    assert focused(browser) == "positions"
 
 
 def test_an_example_of_a_model_that_was_given_up_is_not_shown(browser, page):
@@ -1166,21 +1294,55 @@ def test_the_text_follows_the_model(browser, page):
 
 
 def test_the_copier_shows_what_layer_norm_is_for(browser, page):
+    "It is as sure of what is wrong as the page says."
     open_page(browser, page)
-    press(browser, control(browser, "try copier"), "mouse")
-    wait_for(browser, "return !document.querySelector('[data-key=\"try copier\"]')")
+    press(browser, control(browser, "try layer_norm"), "mouse")
+    wait_for(browser, "return !document.querySelector('[data-key=\"try layer_norm\"]')")
     assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
+    changed = ".touch-pane.{} .touch-tokens .changed small"
+    assert texts_of(browser, changed.format("whole"))[0] == "91\u00a0%"
+    assert texts_of(browser, changed.format("broken"))[0] == "100\u00a0%"
 
 
-def test_an_answer_without_positions_stays_the_same_in_any_order(browser, page):
+@pytest.mark.parametrize("part", ["head", "cross_attention"])
+def test_two_answers_side_by_side_are_not_cut_off(browser, page, part):
+    "At 1280 pixels, five words and seven."
+    metrics = dict(width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        open_page(browser, page)
+        press(browser, control(browser, part), "mouse")
+        widths = browser.execute_script(
+            "return [...document.querySelectorAll('.touch-pane .touch-scroll')].map(e => [e.scrollWidth, e.clientWidth])"
+        )
+        assert all(needed <= there for needed, there in widths), widths
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_one_voice_speaks(browser, page):
+    "Of the answer and of what a switch did to it; beside it there is only the alert."
     open_page(browser, page)
+    assert len(browser.find_elements("css selector", ".touch [aria-live]")) == 1
     press(browser, control(browser, "positions"), "mouse")
-    before = answer(browser)
-    press(browser, control(browser, "shuffle"), "mouse")
-    assert texts_of(browser, "#touch-now") != [
-        "A small Transformer translates I have seen the cat."
-    ]
-    assert answer(browser) == before
+    [said] = texts_of(browser, "p.touch-said")
+    assert said.startswith("Its answer: ich habe die Katze gesehen. The same answer")
+
+
+def test_an_unknown_model_starts_with_a_word_that_it_knows(browser, page):
+    "Nothing is said about it, and it doesn't know twelve."
+    open_page(browser, page)
+    browser.execute_script(
+        """AnnotatedTransformer.load("cat").then(model => {
+          model.name = "other";
+          AnnotatedTransformer.load = async () => model;
+          Sentence.choose_model("other");
+        })"""
+    )
+    wait_for(browser, "return State.state.name === 'other' && State.state.text")
+    assert not fault(browser)
+    assert not texts_of(browser, ".touch-examples *")
+    assert not errors(browser)
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)])

@@ -11,6 +11,7 @@
      const decoded = model.decode([model.bos_id], encoded);  // { hidden T D, logits T V, attention }
      const p = model.next_probabilities(decoded);            // V, of the next token; those of PAD and BOS are 0
      const { ids, text, steps } = model.greedy_decode(src);  // a step for each id: { best, probabilities, attention }
+     model.writes(ids, src)                                  // whether greedy decoding writes these ids
      const { answers, steps } = model.beam_search(src, { beam_size: 4 });  // both may `begin` with given ids
      model.tokenizer.encode(text), .decode(ids), .words(ids) // `words` are labels, one for each id
 
@@ -88,6 +89,13 @@ const AnnotatedTransformer = (() => {
     const weights = scores.map(score => Math.exp(score - largest));
     const sum = weights.reduce((a, b) => a + b, 0);
     return weights.map(weight => weight / sum);
+  }
+
+  // in double precision: what is too improbable for a float32 keeps its logarithm
+  function log_softmax(scores) {
+    const largest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    const sum = scores.reduce((sum, score) => sum + Math.exp(score - largest), 0);
+    return scores.map(score => score - largest - Math.log(sum));
   }
 
   // ---- The parts of a layer ----
@@ -274,11 +282,24 @@ const AnnotatedTransformer = (() => {
 
     // ---- Writing an answer ----
 
-    // of the token that follows the last one; PAD and BOS are never written
-    next_probabilities({ logits }) {
-      const probabilities = softmax(logits.row(logits.rows - 1));
+    // of the token that follows the last one, or the one at place t; PAD and BOS are never written
+    next_probabilities({ logits }, t = logits.rows - 1) {
+      const probabilities = softmax(logits.row(t));
       probabilities[this.pad_id] = probabilities[this.bos_id] = 0;
       return probabilities;
+    }
+
+    next_log_probs({ logits }) {
+      const log_probs = log_softmax(logits.row(logits.rows - 1));
+      log_probs[this.pad_id] = log_probs[this.bos_id] = -Infinity;
+      return log_probs;
+    }
+
+    // whether greedy decoding writes these ids, from the place `start` on. One pass over all of them is enough: each
+    // place sees only what is before it, so this is not for a model without the causal mask
+    writes(ids, src, without = {}, start = 0) {
+      const decoded = this.decode([this.bos_id, ...ids.slice(0, -1)], this.encode(src, without), without);
+      return ids.every((id, t) => t < start || id === place_of_largest(this.next_probabilities(decoded, t)));
     }
 
     // tokens with EOS, section 6.1
@@ -295,7 +316,7 @@ const AnnotatedTransformer = (() => {
       while (ids.length < max_length && ids[ids.length - 1] !== this.eos_id) {
         const decoded = this.decode([this.bos_id, ...ids], encoded, without);
         const probabilities = this.next_probabilities(decoded);
-        const best = probabilities.indexOf(probabilities.reduce((a, b) => Math.max(a, b)));
+        const best = place_of_largest(probabilities);
         ids.push(begin[ids.length] ?? best);
         steps.push({ best, probabilities, attention: { ...encoded.attention, ...decoded.attention } });
       }
@@ -358,10 +379,12 @@ const AnnotatedTransformer = (() => {
     // the most probable tokens that may follow, the best first: { id, log_prob }
     best_next(ids, count, encoded, without) {
       const decoded = this.decode([this.bos_id, ...ids], encoded, without);
-      const log_probs = this.next_probabilities(decoded).map(Math.log);
+      const log_probs = this.next_log_probs(decoded);
       return top(log_probs, count).map(id => ({ id, log_prob: log_probs[id] }));
     }
   }
+
+  const place_of_largest = numbers => numbers.indexOf(numbers.reduce((a, b) => Math.max(a, b)));
 
   // the places of the largest finite numbers, the largest first
   function top(numbers, count) {

@@ -58,10 +58,28 @@ const Answer = (() => {
       element("span", attributes, ...tokens, tokens.length ? "" : text, goes_on),
       " ",
       value ? element("span", { class: "touch-label touch-value" }, value) : null);
+    place("gloss").textContent = gloss(ids) && `word for word: ${gloss(ids)}`;
+  }
 
-    // for those who hear the page: only what is new
-    const said = `Its answer: ${text}${goes_on}${value && `, ${value}`}`;
-    if (place("said").textContent !== said) place("said").textContent = said;
+  // the answer for those who hear the page
+  function spoken() {
+    const ids = State.written();
+    const goes_on = state.complete && !State.has_ended(ids) ? " and so on" : "";
+    const value = state.complete ? value_of(ids) : "";
+    return `Its answer: ${State.decoded(ids) || "nothing"}${goes_on}${value && `, ${value}`}.`;
+  }
+
+  // word for word in English, for those who can't read the language; "" where we have no words for it
+  function gloss(ids) {
+    const { gloss } = State.about();
+    if (!gloss) return "";
+    return gloss(State.words(ids.filter(id => !State.is_end(id)))).join(" ");
+  }
+
+  // an answer in a sentence of the page, perhaps with its gloss
+  function in_both_languages(ids) {
+    const meaning = gloss(ids) || value_of(ids);
+    return [em(State.decoded(ids), State.about().language), meaning ? ` (${meaning})` : ""];
   }
 
   // "= 77", for those who can't read the language
@@ -74,17 +92,20 @@ const Answer = (() => {
 
   function draw_steps() {
     const { complete, run, begin } = state;
-    const next = complete ? again() : `Write the next ${State.about().unit}: ${State.word(run.ids[begin.length])}`;
+    const { unit, language } = State.about();
+    const next = complete ? again()
+      : [`Write the next ${unit}: `, element("span", { lang: language }, State.word(run.ids[begin.length]))];
     fill(place("steps"),
-      button("next", write_next, { class: "touch-main" }, next),
+      button("next", write_next, { class: "touch-main" }, ...next),
       complete ? null : button("rest", write_rest, {}, "Write the rest"));
   }
 
   function again() {
-    const { unit } = State.about();
+    const { unit, language } = State.about();
     const picked = State.decoded(state.forced);
-    return picked ? `Go on from “${picked}”, ${unit} by ${unit}` : `Write it again, ${unit} by ${unit}`;
+    if (!picked) return [`Write it again, ${unit} by ${unit}`];
+    return ["Go on from “", element("span", { lang: language }, picked), `”, ${unit} by ${unit}`];
   }
 
-  return { draw, draw_words, look_at, value_of };
+  return { draw, draw_words, spoken, look_at, value_of, gloss, in_both_languages };
 })();

@@ -3,7 +3,7 @@
 const Attention = (() => {
   "use strict";
 
-  const { element, em, place, fill, button, pressed, choices, percent, listed } = Elements;
+  const { element, em, place, say, fill, button, pressed, choices, percent, listed } = Elements;
   const { state } = State;
 
   const ROW = 36;               // pixels of a word, as in touch.css
@@ -27,7 +27,7 @@ const Attention = (() => {
     return head === null ? left : left.filter(i => i === head);
   }
 
-  const is_gone = (part, layer, head) => !heads_read(part, layer, head).length;
+  const is_gone = (part, layer, head, without = state.without) => !heads_read(part, layer, head, without).length;
 
   const is_unmasked = (part, without = state.without) => part === "decoder self" && Boolean(without.causal_mask);
 
@@ -117,6 +117,7 @@ const Attention = (() => {
   function choose_key(key) {
     state.key = key === state.key ? null : key;
     draw();
+    say(place("caption").textContent);
   }
 
   function choose_query(query) {
@@ -136,7 +137,8 @@ const Attention = (() => {
 
     const { says, unmasked } = Parts.ATTENTION[state.part];
     const is_all_gone = state.part === "decoder cross" && state.without.cross_attention;
-    fill(place("says"), is_all_gone ? null : element("p", {}, is_unmasked(state.part) ? unmasked : says));
+    const said = is_unmasked(state.part) ? unmasked : says;
+    fill(place("says"), is_all_gone ? null : element("p", {}, said(State.about())));
     Heads.draw();
   }
 
@@ -146,6 +148,7 @@ const Attention = (() => {
     const weights = weights_of(part, layer, head);
     const n_rows = Math.max(queries.length, keys.length);
     const chosen = { query: selected_query(), key: state.key };
+    const { language } = State.about();
 
     const drawn = lines_in_rows(weights, n_rows, ROW, { is_hot: () => false });
     const percentage = () => element("span", { class: "touch-weight" });
@@ -182,16 +185,21 @@ const Attention = (() => {
       place("caption").replaceChildren(...caption(queries, keys, weights, query, key));
     }
 
+    const input = `the ${State.about().input}`;
     const headings = [
-      element("span", {}, part === "decoder self" ? "what it has read" : "the sentence"),
-      element("span", {}, part === "encoder self" ? "the sentence" : "what it writes"),
+      element("span", {}, part === "decoder self" ? "what it has read" : input),
+      element("span", {}, part === "encoder self" ? input : "what it writes"),
     ];
+    const language_of_keys = part === "decoder self" ? language : null;
+    const language_of_queries = part === "encoder self" ? null : language;
     fill(place("drawing"),
       element("div", { class: "touch-column-names", "aria-hidden": "true" }, ...headings),
       element("div", { class: "touch-words" },
-        element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at" }, ...key_buttons),
+        element("div", { class: "touch-side keys", role: "group", "aria-label": "Looked at", lang: language_of_keys },
+          ...key_buttons),
         element("div", { class: "touch-lines", style: `height: ${n_rows * ROW}px` }, drawn),
-        element("div", { class: "touch-side queries", role: "group", "aria-label": "Looking" }, ...query_buttons)));
+        element("div", { class: "touch-side queries", role: "group", "aria-label": "Looking", lang: language_of_queries },
+          ...query_buttons)));
     show(chosen);
   }
 
@@ -217,26 +225,28 @@ const Attention = (() => {
   function caption(queries, keys, weights, query, key) {
     const { layer, head, part } = state;
     if (state.without.cross_attention && part === "decoder cross") {
-      return ["Taken away: the decoder gets nothing from the sentence."];
+      return [`Taken away: the decoder gets nothing from the ${State.about().input}.`];
     }
     if (is_gone(part, layer, head)) return ["This head is taken away: nothing of what it reads arrives."];
 
     const where = name_of_chosen();
-    const next_word = label => label === "?" ? "the next word" : label;
+    const { unit, language } = State.about();
+    const next_word = label => label === "?" ? `the next ${unit}` : label;
     if (key !== null) {
       const by = largest(weights.map(row => row[key] || 0), queries.map(next_word));
-      return [`${where}: `, em(keys[key]), ` is looked at by ${by || "nobody much"}.`];
+      const looked_at = em(keys[key], part === "decoder self" ? language : null);
+      return [`${where}: `, looked_at, ` is looked at by ${by || "nobody much"}.`];
     }
 
     const looks = `${largest(weights[query], keys) || "nothing much"}.${about_eos(weights[query], keys)}`;
     if (part === "encoder self") return [`${where}: `, em(queries[query]), " looks at ", looks];
 
     // the looking comes before the word
-    const next = queries[query] === "?" ? "the next word" : em(queries[query]);
+    const next = queries[query] === "?" ? `the next ${unit}` : em(queries[query], language);
     if (is_unmasked(part)) {
       return [`${where}, without the causal mask: the place that wrote `, next, " looks at ", looks];
     }
-    return [`${where}, before `, next, " is chosen: here the model looks at ", looks];
+    return ["To choose ", next, ", the model looks at ", looks, ` (${where}.)`];
   }
 
   // "Head 2 of layer 1"
@@ -255,15 +265,26 @@ const Attention = (() => {
   function about_eos(weights, keys) {
     const is_first = weights.indexOf(Math.max(...weights)) === keys.indexOf("EOS");
     if (state.part !== "decoder cross" || !is_first) return "";
-    return " EOS is the end of the sentence, and by then it has gathered something from every word.";
+    const { input } = State.about();
+    return ` EOS is the end of the ${input}, and the encoder has gathered a bit of everything there.`;
   }
 
   // "seen (99 %) and cat (7 %)": up to three
   function largest(weights, labels, count = 3) {
     if (are_even(weights)) return "all about equally";
-    const places = [...weights.keys()].filter(i => weights[i] >= SMALLEST_NAMED);
-    places.sort((a, b) => weights[b] - weights[a]);
-    return listed(places.slice(0, count).map(i => `${labels[i]} (${percent(weights[i])})`));
+    const named = pads_together([...weights], labels).filter(({ weight }) => weight >= SMALLEST_NAMED);
+    named.sort((a, b) => b.weight - a.weight);
+    return listed(named.slice(0, count).map(({ label, weight }) => `${label} (${percent(weight)})`));
+  }
+
+  // each PAD gets little, and all of them much
+  function pads_together(weights, labels) {
+    const each = weights.map((weight, i) => ({ label: labels[i], weight }));
+    const pads = each.filter(({ label }) => label === "PAD");
+    if (!pads.length) return each;
+
+    const weight = pads.reduce((sum, pad) => sum + pad.weight, 0);
+    return [...each.filter(({ label }) => label !== "PAD"), { label: `the ${pads.length} PADs together`, weight }];
   }
 
   // no word stands out; those that may not be seen have no weight

@@ -25,8 +25,10 @@ const Beam = (() => {
 
   let waiting = null;
 
-  // it takes longer than a step, so the rest of the page comes first
+  // it takes longer than a step, so the rest of the page comes first. What was found before belongs to another model or
+  // sentence
   function search_later() {
+    state.search = null;
     clearTimeout(waiting);
     waiting = setTimeout(search_now, 150);
   }
@@ -51,12 +53,13 @@ const Beam = (() => {
   }
 
   function choose_answer(i) {
+    if (!state.search) return; // the answers on the page are about to be replaced
     state.chosen_answer = i;
     draw();
   }
 
   async function show({ name, text }) {
-    if (!await Sentence.choose_model(name)) return;
+    if (!await Sentence.choose_model(name, {})) return;
     state.beam_size = 4;
     Sentence.use(text);
     search_now();
@@ -78,10 +81,11 @@ const Beam = (() => {
     const missing = State.missing();
     const model = missing.length
       ? element("p", {}, "This is the beam of the model without ", element("strong", {}, listed(missing)), ".") : null;
+    const picked = em(State.decoded(state.forced) || "EOS", State.about().language);
     const beginning = state.forced.length
-      ? element("p", {}, "All its answers begin with what you picked, ", em(State.decoded(state.forced) || "EOS"),
-        ". That beginning counts as certain: 100 %.") : null;
-    fill(place("beam_of"), model, beginning);
+      ? element("p", {}, "All its answers begin with ", picked, ", up to what you picked. That beginning counts as "
+        + "certain: 100 %.") : null;
+    fill(place("beam_of"), element("p", {}, "What it reads: ", em(state.text)), model, beginning);
   }
 
   function draw_example() {
@@ -96,8 +100,8 @@ const Beam = (() => {
         + "beam and greedy decoding agree on each of them. It hesitates when a sentence isn't finished: ",
         show_button("beam unsure", UNSURE, UNSURE.text)),
       element("p", {},
-        "Give the Copier 13 numbers, one more than it has ever seen. Greedy decoding misses the end and writes on, and "
-        + "the beam finds the answer that stops in time. ",
+        "Give the Copier 13 numbers, one more than it has ever seen. Greedy decoding misses the end and writes on. The "
+        + "beam stops after the 13th, as it should. ",
         show_button("beam example", DIFFERENT, "Show me where they differ")));
   }
 
@@ -138,15 +142,25 @@ const Beam = (() => {
   // whether greedy decoding, which the rest of the page uses, writes the same
   function beside_greedy() {
     const { search, greedy, beam_size } = state;
-    if (beam_size === 1) return ["A beam of 1 is greedy decoding: always the most probable next word."];
-    if (State.same_ids(search.answers[0], greedy)) {
-      return ["Greedy decoding, a beam of 1, writes the best answer, too."];
-    }
+    const { unit, language } = State.about();
+    if (beam_size === 1) return [`A beam of 1 is greedy decoding: always the most probable next ${unit}.`];
+    const [best] = search.answers;
+    if (State.same_ids(best, greedy)) return ["Greedy decoding, without a beam, writes the best of them, too."];
 
-    const words = element("span", { lang: State.about().language }, greedy.text || "(empty)");
-    const goes_on = State.has_ended(greedy.ids) ? "" : " …";
-    return [element("strong", {}, "Greedy decoding, a beam of 1, writes something else: "), words, goes_on, "."];
+    // as much of it as at the top of the page
+    const shown = greedy.ids.slice(0, State.max_length(State.source()));
+    const words = element("span", { lang: language }, State.decoded(shown) || "(empty)");
+    const goes_on = State.has_ended(shown) ? "" : " … and so on";
+    const fork = first_difference(best.ids, greedy.ids);
+    const next = ids => em(State.word(ids[fork]), language);
+    return [
+      element("strong", {}, "Greedy decoding, without a beam, writes something else: "), words, goes_on,
+      ". They part at ", `${unit} ${fork + 1}: the best answer has `, next(best.ids), " there, and greedy decoding ",
+      next(greedy.ids), ". The tree shows greedy decoding's way in double frames, as long as the beam kept it.",
+    ];
   }
+
+  const first_difference = (one, other) => one.findIndex((id, t) => id !== other[t]);
 
   // with a real minus sign, and no -0.00
   function two_digits(number) {
@@ -170,8 +184,10 @@ const Beam = (() => {
   }
 
   function draw_tree() {
-    const { answers, steps } = state.search;
+    const { search, greedy } = state;
+    const { answers, steps } = search;
     const chosen = answers[state.chosen_answer];
+    const listed_ids = answers.map(({ ids }) => String(ids));
     const columns = kept_columns(steps);
     const widths = columns.map(width_of_column);
 
@@ -183,8 +199,11 @@ const Beam = (() => {
     const boxes = [];
     columns.forEach((column, t) => column.forEach((candidate, rank) => {
       const is_hot = is_beginning(candidate.ids, chosen.ids);
-      const is_dead = candidate.state !== "finished" && !columns[t + 1]?.some(next => next.parent === candidate.index);
-      boxes.push(draw_box(candidate, { is_hot, is_dead, left: x(t), top: y(rank), width: widths[t] }));
+      const is_greedy = !is_hot && is_beginning(candidate.ids, greedy.ids);
+      const is_dead = candidate.state === "finished" ? !listed_ids.includes(String(candidate.ids))
+        : !columns[t + 1]?.some(next => next.parent === candidate.index);
+      const kinds = { hot: is_hot, greedy: is_greedy, dead: is_dead };
+      boxes.push(draw_box(candidate, kinds, { left: x(t), top: y(rank), width: widths[t] }));
 
       if (t > 0) {
         const parent = columns[t - 1].findIndex(before => before.index === candidate.parent);
@@ -206,24 +225,28 @@ const Beam = (() => {
     }, canvas);
     fill(place("tree"), scroll, element("p", { class: "touch-note" }, about_columns()));
 
-    // scroll to where the path leaves that of the best answer
-    const branch = chosen.ids.findIndex((id, t) => id !== answers[0].ids[t]);
-    place("tree").firstChild.scrollLeft = branch > 1 ? x(branch - 1) : 0;
+    // scroll to where the path leaves that of the best answer; and the best one leaves that of greedy decoding
+    const other = state.chosen_answer ? answers[0] : greedy;
+    const fork = first_difference(chosen.ids, other.ids);
+    place("tree").firstChild.scrollLeft = fork > 1 ? x(fork - 1) - BETWEEN_COLUMNS : 0;
     fade_tree();
   }
 
   function about_columns() {
     const { beam_size } = state;
-    const beginnings = beam_size === 1 ? "one beginning that goes on" : `up to ${beam_size} beginnings that go on`;
-    return `A column has ${beginnings}, and besides them the answers that end there. The search stops when no `
-      + "beginning can still beat the best answer, so there may be fewer answers than the beam is wide.";
+    const [beginnings, answers] = beam_size === 1 ? ["beginning", "answer"]
+      : [`${beam_size} beginnings`, `${beam_size} finished answers`];
+    return `Each column: the best ${beginnings}, and answers that just ended (EOS). At the end the best ${answers} `
+      + "are left, or fewer: the search stops when no beginning could still beat the best answer, even if the rest of "
+      + "it were certain.";
   }
 
   const is_beginning = (beginning, ids) => beginning.every((id, t) => id === ids[t]);
 
-  function draw_box({ ids, log_prob }, { is_hot, is_dead, left, top, width }) {
-    const kinds = `touch-box ${is_hot ? "hot" : ""} ${is_dead ? "dead" : ""}`;
-    return element("span", { class: kinds, style: `width: ${width}px; left: ${left}px; top: ${top}px` },
+  // its classes are those of `kinds` that are true
+  function draw_box({ ids, log_prob }, kinds, { left, top, width }) {
+    const names = Object.keys(kinds).filter(kind => kinds[kind]).join(" ");
+    return element("span", { class: `touch-box ${names}`, style: `width: ${width}px; left: ${left}px; top: ${top}px` },
       element("span", { lang: State.about().language }, State.word(ids.at(-1))),
       element("small", {}, percent(Math.exp(log_prob))));
   }

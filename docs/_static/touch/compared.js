@@ -9,14 +9,15 @@ const Compared = (() => {
   const FADED = 40;  // pixels at a side where more can be scrolled to, as in touch.css
 
   const SMALLEST_CHANGE = 0.02;  // of a probability, to be named
+  const SMALLEST_LINE_CHANGE = 0.1;  // of a weight, to be seen
 
   // ---- Drawing ----
 
   let answers = null;   // [whole, broken], as greedy_decode returned them
   let pictures = [];    // those on the page: { scroll, between, above, below, weights, query }
 
-  function draw() {
-    answers = State.both(state.text, state.forced);
+  function draw(both) {
+    answers = both;
     draw_panes();
     fill(place("verdict"), ...verdict(...answers));
   }
@@ -25,7 +26,7 @@ const Compared = (() => {
   function draw_panes() {
     const missing = State.missing();
     const [whole, broken] = answers;
-    const [kept_whole, kept_broken] = common(whole.ids, broken.ids);
+    const [kept_whole, kept_broken] = kept_words(whole.ids, broken.ids);
     const t = state.compared ?? decisive_step(whole, broken);
 
     pictures = [];
@@ -34,27 +35,44 @@ const Compared = (() => {
       : [element("p", {}, "Flip one of the switches below.")];
     fill(place("compare"),
       pane("whole", "With everything", with_everything),
-      pane("broken", `Without ${listed(missing) || "…"}`, without));
+      pane("broken", heading_without(whole, broken), without));
     draw_legend();
     pictures.forEach(scroll_to_chosen);
     draw_lines();
   }
 
+  // on a phone it's what stays in sight, so it says what became of the answer
+  function heading_without(whole, broken) {
+    const missing = Parts.missing_in_short(state.without);
+    if (!missing.length) return "Without …";
+    return `Without ${listed(missing)}: ${State.same_ids(whole, broken) ? "the same answer" : "another answer"}`;
+  }
+
   function draw_legend() {
     const { label } = Parts.ATTENTION[state.part];
     const heads = Attention.name_of_chosen({}).toLowerCase();
-    place("legend").replaceChildren("A percentage is the probability of the word above it. The lines are the attention "
-      + `that you chose at the top of the page: ${label}, ${heads}. Click a word to see its lines.`);
+    place("legend").replaceChildren(`A percentage is the probability of the ${State.about().unit} above it. The lines are `
+      + `the attention that you chose at the top of the page: ${label}, ${heads}. Click in an answer to see others.`);
   }
 
   function pane(kind, title, content) {
     return element("div", { class: `touch-pane ${kind}` }, element("h3", {}, title), ...content);
   }
 
-  // where two answers begin to differ, or the probability of a word changes most; or else the word that is looked at
+  // where PAD is read most, if it is; where two answers begin to differ, or the probability of a word changes most; or
+  // else the word that is looked at
   function decisive_step(whole, broken) {
+    if (state.without.padding_mask && state.part === "decoder cross") return step_that_reads_pad(broken);
     if (State.same_ids(whole, broken)) return largest_change(whole, broken).t ?? state.step;
     return whole.ids.findIndex((id, t) => id !== broken.ids[t]);
+  }
+
+  function step_that_reads_pad(broken) {
+    const { part, layer, head } = state;
+    const { keys } = Attention.sides(part, broken, true);
+    const on_pad = weights => weights.reduce((sum, weight, k) => sum + (keys[k] === "PAD" ? weight : 0), 0);
+    const all = Attention.weights_of(part, layer, head, broken, state.without).map(on_pad);
+    return all.indexOf(Math.max(...all));
   }
 
   // in both answers
@@ -87,8 +105,10 @@ const Compared = (() => {
         row(key_words), between, query_words ? row(query_words) : null, draw_tokens(tokens, run.ids)));
     pictures.push({ scroll, between, above: key_words, below: query_words || tokens, weights, query });
 
-    const looks = Attention.largest(weights[query], keys) || "nothing much";
-    return [scroll, element("p", { class: "touch-strip-says" }, em(queries[query]), ` looks at ${looks}`)];
+    const looks = Attention.is_gone(part, layer, head, without) ? "nothing: that is taken away"
+      : Attention.largest(weights[query], keys) || "nothing much";
+    const language = part === "encoder self" ? null : State.about().language;
+    return [scroll, element("p", { class: "touch-strip-says" }, em(queries[query], language), ` looks at ${looks}`)];
   }
 
   // of a row of PADs only the first is named, so that it needs little room
@@ -151,35 +171,32 @@ const Compared = (() => {
 
     const said = State.same_ids(whole, broken) ? said_of_same(whole, broken) : said_of_changed(broken);
     const forced = state.forced.length
-      ? [" Both begin with what you picked: ", em(State.decoded(state.forced)), "."] : [];
+      ? [" Both begin with ", em(State.decoded(state.forced), State.about().language),
+        ", up to what you picked, however improbable it is."] : [];
     const put_back = button("put back", Away.put_everything_back, { class: "touch-inline" }, "Put everything back");
     return [...said, ...forced, " ", put_back];
   }
 
   function said_of_changed(broken) {
     if (!broken.text) return ["The answer is now empty: the model ends it at once."];
-
-    const heard = element("span", { class: "touch-said" }, `It now writes: ${broken.text}. `);
     const and_goes_on = State.has_ended(broken.ids) ? "" : ", and doesn't end";
-    return [heard, `The answer changes${and_goes_on}. What differs is underlined.`];
+    return [`The answer changes${and_goes_on}. What differs is underlined.`];
   }
 
-  // the probabilities may have changed; and an example where the answer does
+  // the probabilities may have changed, and the lines
   function said_of_same(whole, broken) {
-    const said = [];
     const { t, before, now } = largest_change(whole, broken);
-    if (t === null) {
-      said.push("No visible change here: the answer stays the same, and so do its probabilities. ");
-    } else if (Math.abs(now - before) < SMALLEST_CHANGE) {
-      said.push("The answer stays the same, and its probabilities hardly change. ");
-    } else {
-      said.push("The answer stays the same. The probability of ", em(State.word(broken.ids[t])),
-        ` changes most, from ${percent(before)} to ${percent(now)}. `);
-    }
+    const look = same_lines() ? "" : " But look at the lines.";
+    if (t === null) return [`No change in the answer, nor in its probabilities.${look}`];
+    if (Math.abs(now - before) < SMALLEST_CHANGE) return [`No change in the answer, and little in its probabilities.${look}`];
+    return ["No change in the answer. The probability of ", em(State.word(broken.ids[t]), State.about().language),
+      ` changes most, from ${percent(before)} to ${percent(now)}.${look}`];
+  }
 
-    const other = State.about().examples.find(text => text !== state.text && State.changes(text));
-    if (other) said.push("Try ", button("try another", () => Sentence.use(other), { class: "touch-inline" }, other), ".");
-    return said;
+  // whether no line of the two pictures visibly differs
+  function same_lines() {
+    const [one, other] = pictures.map(({ weights }) => weights);
+    return one.every((row, q) => row.every((weight, k) => Math.abs(weight - other[q][k]) < SMALLEST_LINE_CHANGE));
   }
 
   // the place of the word whose probability changes most, in two answers of the same words; null if none visibly does
@@ -193,6 +210,15 @@ const Compared = (() => {
   }
 
   // ---- Which words both have ----
+
+  // the places of the words that both have. An end that comes too early, or too late, is a difference
+  function kept_words(whole, broken) {
+    const [in_whole, in_broken] = common(whole, broken);
+    const fork = whole.findIndex((id, t) => id !== broken[t]);
+    if (State.is_end(whole[fork])) in_whole.delete(fork);
+    if (State.is_end(broken[fork])) in_broken.delete(fork);
+    return [in_whole, in_broken];
+  }
 
   // the places of the longest common subsequence, in each of two lists
   function common(one, other) {

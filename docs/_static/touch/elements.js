@@ -19,10 +19,17 @@ const Elements = (() => {
     return made;
   }
 
-  const em = text => element("em", {}, text);
+  // `lang` where it isn't English
+  const em = (text, lang = null) => element("em", { lang }, text);
 
   // the element that page.js made for a part of the page, such as "bars"
   const place = name => document.getElementById(`touch-${name}`);
+
+  // for those who hear the page: what is new, in one place, so that no two voices speak at once
+  function say(...texts) {
+    const text = texts.filter(text => text).join(" ");
+    if (place("said").textContent !== text) place("said").textContent = text;
+  }
 
   // fill a place anew, and give the focus back to the control that had it, or to the first one if it is gone
   function fill(target, ...children) {
@@ -76,5 +83,5 @@ const Elements = (() => {
 
   const quoted = names => listed(names.map(name => `“${name}”`));
 
-  return { element, em, place, fill, button, pressed, choices, fade, percent, listed, quoted };
+  return { element, em, place, say, fill, button, pressed, choices, fade, percent, listed, quoted };
 })();

@@ -18,21 +18,28 @@ const Heads = (() => {
     const layers = [...Array(n_layers).keys()].map(draw_layer);
     fill(place("heads"),
       element("h3", {}, "Every head"),
-      element("p", {}, "Each small picture is one head: on the left the words that are looked at, on the right those "
-        + "that look. ",
+      element("p", {}, "A head is one of several lookups that run side by side. ", layers_are(n_layers),
+        "Each small picture is one head (“all” is their average), drawn like the big one. ",
         ...about_links(), " Click one to see it large."),
       ...layers,
       // on a phone the large picture is out of sight
       element("p", { class: "touch-caption-again", "aria-hidden": "true" }, place("caption").textContent));
   }
 
+  const layers_are = n_layers => n_layers === 1 ? "" : `There are ${n_layers} layers of them, one after the other. `;
+
   // what stands below each picture
   function about_links() {
     const { queries, keys } = Attention.sides(state.part);
-    if (state.key !== null) return ["Below it is the word that looks at ", em(keys[state.key]), " most."];
+    const { unit, language } = State.about();
+    if (state.key !== null) {
+      const key = em(keys[state.key], state.part === "decoder self" ? language : null);
+      return ["The label says what looks at ", key, " most."];
+    }
 
     const query = queries[Attention.selected_query()];
-    return ["Below it is what ", query === "?" ? "the next word" : em(query), " looks at most."];
+    const looking = query === "?" ? `the next ${unit}` : em(query, state.part === "encoder self" ? null : language);
+    return ["The label says what ", looking, " looks at most."];
   }
 
   // the mean of all heads, then each of them

@@ -9,11 +9,13 @@ const Models = (() => {
   //   task        "A small Transformer TASKS I have seen the cat."
   //   field       the name of the field for the sentence
   //   unit        what it reads and writes one of at a time
+  //   input       what it reads, as a whole
   //   click       what to do first
   //   about       a line above the sentence, with what is set in italics between its two halves
   //   more        what "More about it" unfolds
   //   examples    sentences to try, the first of them at the start
   //   english     the words of a sentence by their kind, where the model's words are of two languages
+  //   gloss       English for the words of an answer, one for each
   //   value       the number that an answer means
   //   surprise    what to say of a text unlike those it learned, or ""
 
@@ -21,6 +23,7 @@ const Models = (() => {
     task: "translates",
     field: "Your number",
     unit: "piece",
+    input: "number",
     click: "Click a piece of the answer to see which pieces of the number the model looked at. "
       + "Then type a number of your own.",
     about: ["English numbers below a million, in words: ", "forty-two", ", not 42."],
@@ -32,8 +35,13 @@ const Models = (() => {
       "six hundred and ninety-one",
       "seven hundred and forty-eight thousand and six",
     ],
-    surprise: text => NumberWords.is_english(text.toLowerCase()) ? ""
-      : "It learned to read numbers below a million, and this isn't one: expect mistakes.",
+    surprise: text => {
+      const typed = text.toLowerCase();
+      if (NumberWords.is_english(typed)) return "";
+      const usual = NumberWords.usual_english(typed);
+      return usual ? `It learned to read this as “${usual}”: expect mistakes.`
+        : "It learned to read numbers below a million, and this isn't one: expect mistakes.";
+    },
   };
 
   const cat = {
@@ -42,6 +50,7 @@ const Models = (() => {
     task: "translates",
     field: "Your sentence",
     unit: "word",
+    input: "sentence",
     click: "Click a German word to see which English words the model looked at. Then type a sentence of your own.",
     about: ["Sentences such as ", "she has (not) seen the dog (today)", "."],
     more: "Its sentences have the form: person + have/has + (not) + verb + the/a + animal + (today/again). Use at most "
@@ -64,9 +73,24 @@ const Models = (() => {
       ["cat", "dog", "horse", "bird", "mouse", "cow", "sheep", "fish", "goat", "rabbit"],
       ["today", "again"],
     ],
+    gloss: words => words.map((word, i) => word === "sie" ? meaning_of_sie(words[i + 1]) : in_english[word] ?? word),
     surprise: text => is_usual_sentence(text.split(" ")) ? ""
       : "This isn't a sentence of the form it learned: expect mistakes. “More about it” shows the form.",
   };
+
+  const in_english = {
+    ich: "I", du: "you", er: "he", wir: "we",
+    habe: "have", hast: "have", hat: "has", haben: "have",
+    nicht: "not", heute: "today", wieder: "again",
+    der: "the", die: "the", das: "the", den: "the", ein: "a", eine: "a", einen: "a",
+    Katze: "cat", Hund: "dog", Pferd: "horse", Vogel: "bird", Maus: "mouse",
+    Kuh: "cow", Schaf: "sheep", Fisch: "fish", Ziege: "goat", Kaninchen: "rabbit",
+    gesehen: "seen", gehört: "heard", gefunden: "found", gekauft: "bought", gefüttert: "fed",
+    gezeichnet: "drawn", gerufen: "called", verloren: "lost", geliebt: "loved", gezählt: "counted",
+  };
+
+  // the verb tells
+  const meaning_of_sie = verb => ({ hat: "she", haben: "they" })[verb] ?? "she/they";
 
   function is_usual_sentence(words) {
     const kinds = words.map(word => cat.english.findIndex(kind => kind.includes(word)));
@@ -84,16 +108,16 @@ const Models = (() => {
     task: "copies",
     field: "Your numbers",
     unit: "number",
+    input: "row",
     click: "Click a number of the answer to see which numbers the model looked at. Then type some of your own.",
     about: ["It repeats 5 to 12 numbers, each from 3 to 12."],
-    more: "One layer, one head: as small as a Transformer gets. It is 91 % sure of every number, and no more. Label "
-      + "smoothing of 0.1 (chapter 11) taught it that: 90 % for the right number, and the other 10 % shared among all "
-      + "twelve tokens.",
+    more: "One layer, one head: as small as a Transformer gets. It is 91 % sure of every number: it was trained "
+      + "never to be surer than that (label smoothing, chapter 11).",
     examples: ["7 3 9 9 4 12", "3 3 3 3 3 3 3 3", "5 6 7 8 9 10 11 12", "12 4 4 8 10 3 6"],
     surprise: text => {
       const length = text.split(" ").length;
       if (5 <= length && length <= 12) return "";
-      return `It learned rows of 5 to 12 numbers, and this has ${length}: expect mistakes.`;
+      return `It learned rows of 5 to 12 numbers, and yours has ${length}: expect mistakes.`;
     },
   };
 
@@ -109,10 +133,11 @@ const Models = (() => {
     task: "reads",
     field: "Your text",
     unit: "word",
+    input: "text",
     click: "Click a word of the answer to see which words the model looked at. Then type a text of your own.",
     about: [],
     more: "",
-    examples: ["twelve"],
+    examples: [],
     surprise: () => "",
   };
 

@@ -48,9 +48,12 @@ const NextWord = (() => {
 
     // the new answer may be out of sight
     const was_picked = written !== null && written !== best;
-    const now = state.complete ? [" Now its answer is ", em(State.decoded(run.ids) || "empty"), "."] : [];
+    const { language } = State.about();
+    const answer = State.decoded(run.ids) ? Answer.in_both_languages(run.ids) : ["empty"];
+    const now = state.complete ? [" Now its answer is ", element("strong", {}, ...answer), "."] : [];
     const note = () => element("p", { class: "touch-note" },
-      "You picked ", em(State.word(written)), ". The model would have written ", em(State.word(best)), ".", ...now);
+      "You picked ", em(State.word(written), language), ". The model would have written ",
+      em(State.word(best), language), ".", ...now);
 
     fill(place("bars"),
       element("h3", {}, ...question(run.ids.slice(0, step))),
@@ -63,7 +66,7 @@ const NextWord = (() => {
   function question(before) {
     if (!before.length) return ["What comes first?"];
     const last = State.words(before).slice(-4).join(State.is_of_words() ? " " : "");
-    return ["What comes after ", em(before.length > 4 ? `… ${last}` : last), "?"];
+    return ["What comes after ", em(before.length > 4 ? `… ${last}` : last, State.about().language), "?"];
   }
 
   return { draw };

@@ -113,6 +113,15 @@ const NumberWords = (() => {
     return value !== null && value < 1e6 && english(value) === text;
   }
 
+  // A number in the usual English words, for a text that says the same but for hyphens and "and"; or else null
+  function usual_english(text) {
+    const plain = text => text.split(/[\s-]+/).filter(word => word !== "and").join(" ");
+    const value = value_of_english(plain(text).split(" "));
+    if (value === null || value >= 1e6) return null;
+    const usual = english(value);
+    return plain(usual) === plain(text) ? usual : null;
+  }
+
   // of words that may not be in the right order; null if one is no number
   function value_of_english(words) {
     let thousands = 0;
@@ -129,5 +138,5 @@ const NumberWords = (() => {
 
   const english_below_100 = new Map([...Array(100).keys()].map(number => [english(number), number]));
 
-  return { chinese, german, english, is_english };
+  return { chinese, german, english, is_english, usual_english };
 })();

@@ -20,7 +20,7 @@
 const Page = (() => {
   "use strict";
 
-  const { element, place } = Elements;
+  const { element, place, say } = Elements;
 
   const make = (name, tag = "div", attributes = {}, ...children) =>
     element(tag, { id: `touch-${name}`, class: `touch-${name}`, ...attributes }, ...children);
@@ -48,27 +48,28 @@ const Page = (() => {
         field,
         element("button", { type: "submit", class: "touch-main" }, "Write the answer")),
       make("fault", "p", { role: "alert" }),
-      make("remark", "p", { "aria-live": "polite" }),
+      make("remark", "p"),
       make("examples"),
       make("banner"),
 
       element("div", { class: "touch-written" },
         make("answer", "p"),
-        make("said", "p", { "aria-live": "polite" }),  // for those who hear the page
+        make("gloss", "p"),
+        make("said", "p", { "aria-live": "polite" }),
         make("steps")),
 
       element("div", { class: "touch-columns" },
         make("picture", "div", {},
           make("parts"),
           make("drawing"),
-          make("caption", "p", { "aria-live": "polite" }),
+          make("caption", "p"),
           make("says")),
         element("div", { class: "touch-next" }, make("bars"))),
 
       make("heads"));
 
     document.getElementById("touch-away").append(
-      element("div", { class: "touch-result" }, make("compare"), make("verdict", "p", { "aria-live": "polite" })),
+      element("div", { class: "touch-result" }, make("compare"), make("verdict", "p")),
       make("legend", "p", { class: "touch-note" }),
       make("cards"));
 
@@ -89,6 +90,8 @@ const Page = (() => {
     Attention.draw();
     NextWord.draw();
     Away.draw();
+    const outcomes = [...document.querySelectorAll(".touch-outcome")].map(line => line.textContent);
+    say(Answer.spoken(), place("remark").textContent, ...outcomes);
   }
 
   // what is shown of one word of the answer, when another one was chosen or written
@@ -96,12 +99,14 @@ const Page = (() => {
     Answer.draw();
     NextWord.draw();
     draw_attention();
+    say(Answer.spoken(), place("caption").textContent);
   }
 
   // the pictures of attention, when another part or head was chosen
   function draw_attention() {
     Attention.draw();
     Compared.draw_panes();
+    say(place("caption").textContent);
   }
 
   async function start() {

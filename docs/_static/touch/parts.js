@@ -6,86 +6,120 @@ const Parts = (() => {
   // behind the sentence, to show what the padding mask is for
   const N_PADS = 8;
 
-  // the three places of attention; `unmasked` is said of one without the causal mask
+  // the three places of attention; `unmasked` is said of one without the causal mask. What a model reads has an
+  // `input` of one `unit` after the other, as in models.js
   const ATTENTION = {
     "decoder cross": {
       label: "Cross-attention",
-      says: "Each word of the answer looks at the words of the sentence. The decoder doesn't see the bare words: the "
-        + "encoder has already mixed each one with its neighbours. EOS marks the end. Many heads look there, because "
-        + "it has gathered something from every word. A head can look at a word and still not change the answer.",
+      says: ({ unit, input }) => `The encoder reads the ${input}, and the decoder writes the answer. Here each ${unit} `
+        + `of the answer looks at those of the ${input}, which the encoder has already mixed with their neighbours. `
+        + "Many heads look at EOS, the end: it has gathered a bit of everything, so it's a summary. Click on the left to "
+        + "see who looks there.",
     },
     "encoder self": {
       label: "Encoder",
-      says: "Each word of the sentence looks at all its words, itself included.",
+      says: ({ unit, input }) => `Each ${unit} of the ${input} looks at all of them, itself included.`,
     },
     "decoder self": {
       label: "Decoder",
-      says: "Each word of the answer looks at what has been written before it. BOS is the beginning.",
-      unmasked: "Without the causal mask, each word also looks at what was written after it. This is how it looks "
-        + "when the last word is chosen.",
+      says: ({ unit }) => `Each ${unit} of the answer looks at what has been written before it. BOS is the beginning.`,
+      unmasked: ({ unit }) => `Without the causal mask, each ${unit} also looks at what was written after it. This is `
+        + `how it looks when the last ${unit} is chosen.`,
     },
   };
 
-  // what can be taken away, in the order of the chapters, and what to look for then
+  // What can be taken away, and what to look for then: first what breaks most. `short` is its name where there is
+  // little room. `shows_on` names a model that shows it well, if not every model does
   const REMOVABLE = {
-    scale: {
-      label: "the division by √dₖ",
-      chapter: "02_attention",
-      look: "Scores get larger, so softmax gets sharper: many heads now read a single word. Choose one above. "
-        + "English → German still answers correctly. The Copier doesn't.",
+    cross_attention: {
+      label: "all cross-attention",
+      short: "cross-attention",
+      chapter: "08_transformer",
+      look: "The decoder no longer sees what you typed. Type anything: you get the same answer. It's made up, and often "
+        + "looks well-formed.",
     },
     padding_mask: {
       label: "the padding mask",
+      short: "padding mask",
       chapter: "03_masks",
-      look: `We put ${N_PADS} PADs behind the sentence. With the mask nobody sees them. Without it, look at the `
-        + "lines that go to PAD.",
-    },
-    causal_mask: {
-      label: "the causal mask",
-      chapter: "03_masks",
-      look: "Normally a word sees only those before it. Otherwise, in training, it could copy the solution. Now "
-        + "earlier words see later ones, too. Look for missing words, often at the end. A model of one layer doesn't "
-        + "notice.",
-    },
-    head: {
-      label: "one head",
-      chapter: "04_multi_head_attention",
-      look: "Take away one after the other. For most of them the answer stays, because the others make up for it. "
-        + "A few have a job of their own: look for the one word that changes.",
+      look: "Sentences that are read together are filled up to one length with PAD, and the mask hides PAD from the "
+        + `model. We added ${N_PADS} of them. Now the model reads them as if they were words.`,
     },
     residuals: {
       label: "the residual connections",
+      short: "residual connections",
       chapter: "05_layers",
       look: "Normally each layer adds to the word. Now it replaces it, and the word itself is lost. Look for an answer "
         + "that is empty, or repeats one word.",
     },
-    layer_norm: {
-      label: "layer norm",
-      chapter: "05_layers",
-      look: "The sizes of the vectors get out of hand. Look at the probabilities: often the model is just as sure "
-        + "when it's wrong.",
-    },
     positions: {
       label: "positions",
+      short: "positions",
       chapter: "07_positions",
-      look: "The sentence is now a bag of words: shuffle them, and the answer stays the same. Look for words that "
-        + "come twice, and answers that never end.",
+      look: "What the model reads is now a bag of words. Look for words that come twice, and answers that never end.",
+      shows_on: { name: "numbers-en-zh", why: "In numbers order matters most: 342 becomes 243.", label: "Try 342" },
     },
-    cross_attention: {
-      label: "all cross-attention",
-      chapter: "08_transformer",
-      look: "The decoder no longer sees your sentence. Type anything: you get the same answer. It's made up, and often "
-        + "looks well-formed.",
+    head: {
+      label: "one head",
+      short: "head",
+      chapter: "04_multi_head_attention",
+      look: "A head is one of several lookups that run side by side. For most of them the answer stays, because the "
+        + "others make up for it.",
+    },
+    layer_norm: {
+      label: "layer norm",
+      short: "layer norm",
+      chapter: "05_layers",
+      look: "The numbers inside the model grow too big. Look at the probabilities: often it's just as sure when it's "
+        + "wrong.",
+      shows_on: {
+        name: "copier",
+        why: "The Copier goes from 91 % sure and right to 100 % sure and wrong.",
+        label: "Try the Copier",
+      },
+    },
+    causal_mask: {
+      label: "the causal mask",
+      short: "causal mask",
+      chapter: "03_masks",
+      look: "Normally a word sees only the words before it, or in training the model could just copy the next one. Now "
+        + "it sees later words, too, which it never learned to deal with. Look for missing words, often at the end.",
+      shows_on: { name: "cat", why: "A model of one layer doesn't notice.", label: "Try English → German" },
+    },
+    scale: {
+      label: "the division by √dₖ",
+      short: "division by √dₖ",
+      chapter: "02_attention",
+      look: "It keeps the scores of attention small, before softmax makes percentages of them. Without it a head stares "
+        + "at one word: click one at the top of the page.",
+      shows_on: {
+        name: "copier",
+        why: "Models with several heads still answer correctly. The Copier has one, and doesn't.",
+        label: "Try the Copier",
+      },
     },
   };
 
   const name_of_head = ({ part, layer, head }) => `${ATTENTION[part].label}, layer ${layer + 1}, head ${head + 1}`;
 
-  // what is missing, by name; `without` is as in transformer.js
-  function missing(without) {
-    const parts = Object.keys(REMOVABLE).filter(part => without[part]);
-    return parts.map(part => part === "head" ? `one head (${name_of_head(without.head)})` : REMOVABLE[part].label);
+  // all heads of a model, by the place where they are
+  function heads({ n_layers, n_heads }) {
+    const places = Object.keys(ATTENTION).flatMap(part => [...Array(n_layers).keys()].map(layer => ({ part, layer })));
+    return places.flatMap(place => [...Array(n_heads).keys()].map(head => ({ ...place, head })));
   }
 
-  return { N_PADS, ATTENTION, REMOVABLE, name_of_head, missing };
+  // what is missing, by name; `without` is as in transformer.js
+  const names_missing = without => Object.keys(REMOVABLE).filter(part => without[part]);
+
+  function missing(without) {
+    return names_missing(without).map(part =>
+      part === "head" ? `one head (${name_of_head(without.head)})` : REMOVABLE[part].label);
+  }
+
+  function missing_in_short(without) {
+    return names_missing(without).map(part =>
+      part === "head" ? `head ${without.head.layer + 1}.${without.head.head + 1}` : REMOVABLE[part].short);
+  }
+
+  return { N_PADS, ATTENTION, REMOVABLE, name_of_head, heads, missing, missing_in_short };
 })();

@@ -35,15 +35,14 @@ const Sentence = (() => {
     const foreign = english ? [...known].filter(word => !english.flat().includes(word)) : [];
     if (foreign.length) {
       const are_german = foreign.length > 1 ? "are German" : "is German";
-      const fault = `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.`;
-      return { fault };
+      return { fault: `${quoted(foreign)} ${are_german}. This model reads English. “More about it” lists its words.` };
     }
 
     const unknown = [...new Set(typed.filter((_, i) => !found[i]))];
     if (unknown.length) {
       const { unit } = State.about();
       const are_not = unknown.length > 1 ? `aren't ${unit}s` : `isn't a ${unit}`;
-      return { fault: `${quoted(unknown)} ${are_not} this model knows. “More about it” lists its words.` };
+      return { fault: `${quoted(unknown)} ${are_not} this model knows. “More about it” lists its ${unit}s.` };
     }
     return { text: found.join(" ") };
   }
@@ -84,7 +83,11 @@ const Sentence = (() => {
     place("fault").textContent = text;
     place("text").setAttribute("aria-invalid", String(Boolean(text)));
     document.getElementById("touch").classList.toggle("stale", Boolean(text));
-    if (text) Answer.draw_words();
+    if (!text) return;
+
+    // what was said of the text before
+    place("remark").textContent = "";
+    Answer.draw_words();
   }
 
   // whether the answer on the page is to what stands in the field
@@ -98,9 +101,9 @@ const Sentence = (() => {
   // the model that was chosen last: another one may still be loading
   let wanted = null;
 
-  // Whether the page shows it now: it may not load, and another one may have been chosen in the meantime. It is whole
-  // at first, unless something is to be taken away
-  async function choose_model(name, without = {}) {
+  // Whether the page shows it now: it may not load, and another one may have been chosen in the meantime. What is taken
+  // away is missing here, too, unless something else is said
+  async function choose_model(name, without = state.without) {
     wanted = name;
     const model = await AnnotatedTransformer.load(name).catch(() => null);
     if (wanted !== name) return false;
@@ -111,26 +114,21 @@ const Sentence = (() => {
 
     State.use_model(name, model, without);
     draw();
-    use(State.about().examples[0]);
+    use(first_text());
     return true;
+  }
+
+  // of a model that nothing is said about, a word that it knows
+  function first_text() {
+    const [first] = State.about().examples;
+    return first ?? (State.is_of_words() ? state.model.tokenizer.labels.at(-1) : "twelve");
   }
 
   // the running example, for what the page says to try
   async function begin_with_cat() {
-    if (!await choose_model("cat")) return;
+    if (!await choose_model("cat", {})) return;
     document.getElementById("touch").scrollIntoView();
     place("answer").querySelector("button").focus({ preventScroll: true }); // the field would open a keyboard
-  }
-
-  // the words of the sentence in another order
-  function shuffle() {
-    const typed = state.text.split(" ");
-    const keyed = typed.map(word => ({ word, key: Math.random() }));
-    const mixed = keyed.sort((a, b) => a.key - b.key).map(({ word }) => word);
-
-    // the order may have come out the same
-    const text = mixed.join(" ");
-    use(text === state.text ? mixed.reverse().join(" ") : text);
   }
 
   // ---- Drawing ----
@@ -150,9 +148,10 @@ const Sentence = (() => {
     fill(place("about"), line, details);
 
     const chips = examples.map(text => button(text, () => use(text), {}, text));
-    fill(place("examples"),
+    fill(place("examples"), ...!examples.length ? [] : [
       element("span", { id: "touch-try" }, "Or try"),
-      element("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...chips));
+      element("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...chips),
+    ]);
   }
 
   // all that a model of words knows, by language if it knows two
@@ -183,5 +182,5 @@ const Sentence = (() => {
     place("start").replaceChildren(...is_there ? [] : [start]);
   }
 
-  return { read, is_answered, use, choose_model, shuffle, draw_text };
+  return { read, is_answered, use, choose_model, draw_text };
 })();

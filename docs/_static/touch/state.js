@@ -58,6 +58,9 @@ const State = (() => {
     const last_cross_attention = { part: "decoder cross", layer: n_layers - 1 };
     Object.assign(state, { name, model, without, ...last_cross_attention, head: n_heads > 1 ? null : 0 });
     state.gone_head = { ...last_cross_attention, head: Math.min(2, n_heads - 1) };
+
+    // this model may not have the head that is missing in the other one
+    if (without.head) state.without = { ...without, head: state.gone_head };
   }
 
   // the sentence as the encoder reads it
@@ -170,15 +173,54 @@ const State = (() => {
 
   const same_ids = (one, other) => String(one.ids) === String(other.ids);
 
+  // what the whole model answers to the examples: asked for again and again. It doesn't see the padding
+  const known_answers = new Map();
+
+  function whole_answer(text) {
+    const key = `${state.name}: ${text}`;
+    if (!known_answers.has(key)) {
+      const src = state.model.source(text);
+      known_answers.set(key, state.model.greedy_decode(src, { max_length: max_length(src) }));
+    }
+    return known_answers.get(key);
+  }
+
   // whether what is missing changes the answer to a sentence
   function changes(text) {
-    const [whole, broken] = both(text);
-    return !same_ids(whole, broken);
+    const { model, without } = state;
+    const src = source(text);
+    const whole = whole_answer(text);
+    if (!without.causal_mask) return !model.writes(whole.ids, src, without);
+    return !same_ids(whole, model.greedy_decode(src, { max_length: max_length(src) }, without));
   }
+
+  // another example whose answer changes, if there is one
+  const example_that_changes = () => about().examples.find(text => text !== state.text && changes(text));
+
+  // ---- Which heads the answer needs ----
+
+  let needed = { key: null, heads: [] };
+  const key_of_needed = () => `${state.name}: ${state.text}: ${state.forced}`;
+
+  // the heads that the whole model can't lose without writing another answer; computed once for an answer
+  function needed_heads() {
+    if (!is_needed_known()) {
+      const { model, forced, text } = state;
+      const src = model.source(text);
+      const { ids } = model.greedy_decode(src, { begin: forced, max_length: max_length(src) });
+      const is_needed = head => !model.writes(ids, src, { head }, forced.length);
+      needed = { key: key_of_needed(), heads: Parts.heads(config()).filter(is_needed) };
+    }
+    return needed.heads;
+  }
+
+  // it takes a while, so it waits until somebody wants to know
+  const is_needed_known = () => needed.key === key_of_needed();
 
   return {
     state, about, config, words, word, decoded, is_end, has_ended, is_of_words, use_model, source, max_length,
     written, is_pending, read, write_next, write_rest, pick, part_of_answer, look_at,
-    take_away, put_back, put_everything_back, missing, both, same_ids, changes,
+    take_away, put_back, put_everything_back, missing, both, same_ids, changes, example_that_changes,
+    needed_heads, is_needed_known,
   };
 })();
