@@ -784,15 +784,23 @@ def answer_of(browser) -> list[tuple]:
 
 def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     visit(browser, pages["beam-tree"])
+    assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
+    slide(browser, "Step", 99)
     beam_answer = [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
-    assert answer_of(browser) == beam_answer, "the whole search is there at first"
+    assert answer_of(browser) == beam_answer
+    assert nodes(browser)[-2:] == [("beaten", "gesehen", 0.18), ("answer", "EOS", 0.257)]
     assert [state for state, *_ in nodes(browser)].count("answer") == 3
     said = texts(browser, "[aria-live] p")
     assert said == [
         "Finished: ich gesehen EOS 0.257.",
-        "Dropped: ich nicht gesehen 0.180.",
+        "Best alive, but can't win any more: ich nicht gesehen 0.180.",
         "The answer is ich gesehen, with 0.257.",
     ]
+    click(browser, "Beam of 3")
+    assert texts(browser, "[aria-live] p")[0] == (
+        "Finished: ich gesehen EOS 0.257; ich EOS 0.180; ich nicht EOS 0.158."
+    ), "those of earlier steps too"
+    click(browser, "Beam of 2")
     slide(browser, "Step", 0)
     assert nodes(browser) == []
     click(browser, "Next")
