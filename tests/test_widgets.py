@@ -980,6 +980,9 @@ def test_stages_show_what_the_model_computes(browser, pages):
         probs = MODEL.logits(hidden).softmax(-1)[0]
 
     visit(browser, pages["model-stages"])
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("Encoder, layer 1: self-attention, 4 × 64.")
+    slide(browser, "Stage", 0)
     assert texts(browser, ".lines span") == ["e", "4", "f", "5", "g", "6", "c", "2"]
     buttons = texts(browser, ".map button")
     assert buttons[:4] == ["ids", "embedding", "1 self-attention", "1 feed-forward"]
@@ -994,7 +997,7 @@ def test_stages_show_what_the_model_computes(browser, pages):
     scaled = (memory[0] / memory.abs().max()).abs().flatten().tolist()
     assert opacities(browser, 0) == pytest.approx(scaled, abs=0.011)
 
-    assert said.endswith("This is the memory, which every cross-attention reads.")
+    assert said.endswith("every cross-attention reads (stages 10 and 13).")
 
     go(8)  # the decoder's first self-attention
     assert len(find(browser, ".masked")) == 3
@@ -1002,16 +1005,17 @@ def test_stages_show_what_the_model_computes(browser, pages):
     assert not find(browser, ".masked")
     weights = records["decoder.layers.1.cross_attention"][0][0].mean(0)  # T S
     assert opacities(browser, 0) == pytest.approx(weights.flatten().tolist(), abs=0.011)
+    percents = [float(text) for text in texts(browser, ".panel svg .small")[4:]]
+    expected = (100 * weights).flatten().tolist()
+    assert percents == pytest.approx(expected, abs=0.71)  # bytes, then whole numbers
+    (said,) = texts(browser, "[aria-live]")
+    assert "the memory of stage 6." in said
 
     click(browser, "Next")
     click(browser, "Next")
     best = probs.topk(3)
     expected = [
-        ", ".join(
-            f"{ALPHABET[i]} {100 * p:.0f} %"
-            for rank, (i, p) in enumerate(zip(ids, ps))
-            if rank == 0 or p >= 0.005
-        )
+        ", ".join(f"{ALPHABET[i]} {100 * round(p, 3):.1f} %" for i, p in zip(ids, ps))
         for ids, ps in zip(best.indices.tolist(), best.values.tolist())
     ]
     assert texts(browser, ".lines span")[1::2] == expected
