@@ -707,10 +707,12 @@ def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
     n_left = int(is_left.sum())
     (said, _) = texts(browser, "[aria-live]")
     cut_off = before[order][~is_left].sum()
+    left = [VOCABULARY[i] for i in order[:n_left]]
+    names = ": " + ", ".join(left) if n_left <= 20 else ""
     assert said == (
         "None of the 40 tokens is cut."
         if n_left == 40
-        else f"{n_left} of 40 tokens are left. Those that are cut had {cut_off:.2f} together."
+        else f"{n_left} of 40 tokens {'is' if n_left == 1 else 'are'} left{names}. Those that are cut had {cut_off:.2f} together."
     )
     cut = [text == "–" for text in texts(browser, ".choices > span:nth-child(3n)")]
     assert cut == [*(~is_left[:7]).tolist(), n_left <= 7]
@@ -763,7 +765,7 @@ def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
     assert top_k.get_attribute("aria-valuetext") == "20"
     top_k.send_keys(Keys.HOME)
     assert top_k.get_attribute("aria-valuetext") == "1"
-    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")
+    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens is left: ")
 
 
 # ---- beam-tree ----
