@@ -342,6 +342,13 @@ def test_random_weights_with_and_without_the_division(browser, pages):
             assert shown[0::2] == pytest.approx(undivided.tolist(), abs=1e-4)
             assert shown[1::2] == pytest.approx(divided.tolist(), abs=1e-4)
             click(browser, "Other vectors")
+        largest = [(PRODUCTS[d_k] / root).softmax(-1).amax(-1) for root in (1, d_k**0.5)]
+        above, means = zip(*[(int((w > 0.9).sum()), w.mean()) for w in largest])
+        assert texts(browser, ".stage > p")[-1] == (
+            f"In all 3 draws with d_k = {d_k}, the largest weight is above 0.9 in {above[0]} without"
+            f" the division and in {above[1]} with it. Its mean is {means[0]:.2f} without and"
+            f" {means[1]:.2f} with it."
+        )
     slider = find(browser, "input")[0]
     slider.send_keys(Keys.HOME)
     assert slider.get_attribute("aria-valuetext") == "4"
