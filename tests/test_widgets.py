@@ -477,7 +477,10 @@ def test_mask_is_the_librarys(browser, pages):
     assert not find(browser, ".mask .bad")
     click(browser, "causal mask")
     assert shown_mask(browser) == n * [n * [True]]
-    assert len(find(browser, ".mask .bad")) == int((~causal_mask(n)).sum())
+    answers = [row.find_elements("css selector", ".bad") for row in find(browser, ".pick")]
+    assert [len(cells) for cells in answers] == [*(n - 1) * [1], 0], "the word to predict"
+    n_later = len(find(browser, ".mask .later")) + n - 1
+    assert n_later == int((~causal_mask(n)).sum())
 
 
 def test_rows_of_a_mask_are_selected_by_click_and_by_keyboard(browser, pages):
@@ -575,6 +578,9 @@ def test_clocks_answer_to_the_keyboard(browser, pages):
     assert slider.get_attribute("aria-valuetext") == "4, cat"
     slider.send_keys(Keys.END)
     assert slider.get_attribute("aria-valuetext") == "100"
+    for words, value in (("10 on", "100"), ("10 back", "90"), ("10 on", "100")):
+        click(browser, words)
+        assert slider.get_attribute("aria-valuetext") == value
 
 
 # ---- byte-pairs ----
@@ -869,8 +875,13 @@ def choices(browser) -> dict[str, str]:
 
 def test_greedy_decoding_step_by_step(browser, pages):
     visit(browser, pages["greedy-decoding"])
-    written = []
+    written, heights = [], []
+
+    def keep_height():
+        heights.append(find(browser, ".stage")[0].size["height"])
+
     while len(written) < 4:
+        keep_height()
         assert texts(browser, ".written") == [" ".join(["Written: BOS", *written])]
         probs = {word: math.exp(p) for word, p in next_words(written).items()}
         expected = {word: f"{p:.2f}" for word, p in probs.items()}
@@ -885,6 +896,8 @@ def test_greedy_decoding_step_by_step(browser, pages):
         click(browser, "Next")
         written.append(best)
     assert written == ["ich", "nicht", "gesehen", "EOS"]
+    keep_height()
+    assert heights[-1] == heights[-2], "what is below would jump"
     (said,) = texts(browser, "[aria-live]")
     assert said.startswith("The translation is: ich nicht gesehen. Its probability")
     assert said.endswith(" is 0.144.")
@@ -963,7 +976,12 @@ def test_hidden_units_switched_off_and_uncut(browser, pages):
     handle.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert texts(browser, ".sums b") == ["off", "1.8", "1.8"]
     click(browser, "hidden unit 1")
-    click(browser, "cut off at 0")
+    click(browser, "hidden unit 2")
+    click(browser, "negatives become 0 (ReLU)")
+    assert texts(browser, ".sums b") == ["−1.8", "off", "−1.8"]
+    grey = find(browser, "[fill='var(--edge)']")
+    assert len(grey) == 34 * 33 / 2, "the half in which unit 1 is below 0"
+    click(browser, "hidden unit 2")
     assert texts(browser, ".sums b") == ["−1.8", "1.8", "0.0"]
     fills = browser.execute_script(
         "return [...document.querySelectorAll('[fill-opacity]')].map(cell => +cell.getAttribute('fill-opacity'))"
