@@ -667,6 +667,23 @@ def test_texts_to_which_no_merge_applies(browser, tmp_path):
         assert texts(browser, "[aria-live]") == [expected]
 
 
+def test_a_text_with_a_space_before_it(browser, tmp_path):
+    made = widget("byte-pairs", text="habe die", tokenizer=TOKENIZER, spaced=True)
+    visit(browser, made.save(tmp_path / "page.html").as_uri())
+    for text in ("habe die", "Katze", "x"):
+        type_text(browser, text)
+        for tokenizer, step in ((TOKENIZER, 999), (BYTES_ALONE, 0)):
+            slide(browser, "Step", step)
+            for line, words in zip(
+                find(browser, ".tokens"), (text, f" {text}"), strict=True
+            ):
+                cuts = line.find_elements("css selector", ".cut")
+                expected = tokenizer.words(tokenizer.encode(words))
+                assert [cut.text for cut in cuts] == expected
+    type_text(browser, "")
+    assert texts(browser, ".cut") == []
+
+
 def test_a_byte_says_of_which_character_it_is(browser, pages):
     visit(browser, pages["byte-pairs"])
     type_text(browser, "e🙂é")

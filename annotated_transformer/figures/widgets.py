@@ -427,11 +427,13 @@ def byte_pairs(
     *,
     merges=None,  # of characters: pairs, the oldest first
     tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
+    spaced: bool = False,  # whether to show the text again with a space before it
 ) -> Content:
     "The tokens of a text that the reader types, and the merges that made them."
     if (merges is None) == (tokenizer is None):
         raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
 
+    check_flags(spaced=spaced)
     if tokenizer is not None:
         merges = json.loads(tokenizer.tokenizer.to_str())['model']['merges']
         after = tokenizer.words(tokenizer.encode(text))
@@ -462,6 +464,7 @@ def byte_pairs(
         text=text,
         merges=[' '.join(pair) for pair in merges],
         bytes=tokenizer is not None,
+        spaced=spaced,
     )
     return Content('Byte pairs merging in a text', still, data)
 
