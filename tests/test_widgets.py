@@ -342,6 +342,13 @@ def test_random_weights_with_and_without_the_division(browser, pages):
             assert shown[0::2] == pytest.approx(undivided.tolist(), abs=1e-4)
             assert shown[1::2] == pytest.approx(divided.tolist(), abs=1e-4)
             click(browser, "Other vectors")
+        largest = [(PRODUCTS[d_k] / root).softmax(-1).amax(-1) for root in (1, d_k**0.5)]
+        above, means = zip(*[(int((w > 0.9).sum()), w.mean()) for w in largest])
+        assert texts(browser, ".stage > p")[-1] == (
+            f"In all 3 draws with d_k = {d_k}, the largest weight is above 0.9 in {above[0]} without"
+            f" the division and in {above[1]} with it. Its mean is {means[0]:.2f} without and"
+            f" {means[1]:.2f} with it."
+        )
     slider = find(browser, "input")[0]
     slider.send_keys(Keys.HOME)
     assert slider.get_attribute("aria-valuetext") == "4"
@@ -470,7 +477,10 @@ def test_mask_is_the_librarys(browser, pages):
     assert not find(browser, ".mask .bad")
     click(browser, "causal mask")
     assert shown_mask(browser) == n * [n * [True]]
-    assert len(find(browser, ".mask .bad")) == int((~causal_mask(n)).sum())
+    answers = [row.find_elements("css selector", ".bad") for row in find(browser, ".pick")]
+    assert [len(cells) for cells in answers] == [*(n - 1) * [1], 0], "the word to predict"
+    n_later = len(find(browser, ".mask .later")) + n - 1
+    assert n_later == int((~causal_mask(n)).sum())
 
 
 def test_rows_of_a_mask_are_selected_by_click_and_by_keyboard(browser, pages):
@@ -568,6 +578,9 @@ def test_clocks_answer_to_the_keyboard(browser, pages):
     assert slider.get_attribute("aria-valuetext") == "4, cat"
     slider.send_keys(Keys.END)
     assert slider.get_attribute("aria-valuetext") == "100"
+    for words, value in (("10 on", "100"), ("10 back", "90"), ("10 on", "100")):
+        click(browser, words)
+        assert slider.get_attribute("aria-valuetext") == value
 
 
 # ---- byte-pairs ----
@@ -654,6 +667,23 @@ def test_texts_to_which_no_merge_applies(browser, tmp_path):
         assert texts(browser, "[aria-live]") == [expected]
 
 
+def test_a_text_with_a_space_before_it(browser, tmp_path):
+    made = widget("byte-pairs", text="habe die", tokenizer=TOKENIZER, spaced=True)
+    visit(browser, made.save(tmp_path / "page.html").as_uri())
+    for text in ("habe die", "Katze", "x"):
+        type_text(browser, text)
+        for tokenizer, step in ((TOKENIZER, 999), (BYTES_ALONE, 0)):
+            slide(browser, "Step", step)
+            for line, words in zip(
+                find(browser, ".tokens"), (text, f" {text}"), strict=True
+            ):
+                cuts = line.find_elements("css selector", ".cut")
+                expected = tokenizer.words(tokenizer.encode(words))
+                assert [cut.text for cut in cuts] == expected
+    type_text(browser, "")
+    assert texts(browser, ".cut") == []
+
+
 def test_a_byte_says_of_which_character_it_is(browser, pages):
     visit(browser, pages["byte-pairs"])
     type_text(browser, "e🙂é")
@@ -707,10 +737,12 @@ def test_what_can_be_drawn_is_the_samplers(browser, pages, options):
     n_left = int(is_left.sum())
     (said, _) = texts(browser, "[aria-live]")
     cut_off = before[order][~is_left].sum()
+    left = [VOCABULARY[i] for i in order[:n_left]]
+    names = ": " + ", ".join(left) if n_left <= 20 else ""
     assert said == (
         "None of the 40 tokens is cut."
         if n_left == 40
-        else f"{n_left} of 40 tokens are left. Those that are cut had {cut_off:.2f} together."
+        else f"{n_left} of 40 tokens {'is' if n_left == 1 else 'are'} left{names}. Those that are cut had {cut_off:.2f} together."
     )
     cut = [text == "–" for text in texts(browser, ".choices > span:nth-child(3n)")]
     assert cut == [*(~is_left[:7]).tolist(), n_left <= 7]
@@ -763,7 +795,7 @@ def test_sliders_of_sampling_answer_to_the_keyboard(browser, pages):
     assert top_k.get_attribute("aria-valuetext") == "20"
     top_k.send_keys(Keys.HOME)
     assert top_k.get_attribute("aria-valuetext") == "1"
-    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens")
+    assert texts(browser, "[aria-live]")[0].startswith("1 of 40 tokens is left: ")
 
 
 # ---- beam-tree ----
@@ -784,15 +816,23 @@ def answer_of(browser) -> list[tuple]:
 
 def test_tree_of_greedy_decoding_and_of_a_beam(browser, pages):
     visit(browser, pages["beam-tree"])
+    assert nodes(browser) == [("kept", "ich", 0.9), ("kept", "Fisch", 0.1)]
+    slide(browser, "Step", 99)
     beam_answer = [("ich", 0.9), ("gesehen", 0.27), ("EOS", 0.257)]
-    assert answer_of(browser) == beam_answer, "the whole search is there at first"
+    assert answer_of(browser) == beam_answer
+    assert nodes(browser)[-2:] == [("beaten", "gesehen", 0.18), ("answer", "EOS", 0.257)]
     assert [state for state, *_ in nodes(browser)].count("answer") == 3
     said = texts(browser, "[aria-live] p")
     assert said == [
         "Finished: ich gesehen EOS 0.257.",
-        "Dropped: ich nicht gesehen 0.180.",
+        "Best alive, but can't win any more: ich nicht gesehen 0.180.",
         "The answer is ich gesehen, with 0.257.",
     ]
+    click(browser, "Beam of 3")
+    assert texts(browser, "[aria-live] p")[0] == (
+        "Finished: ich gesehen EOS 0.257; ich EOS 0.180; ich nicht EOS 0.158."
+    ), "those of earlier steps too"
+    click(browser, "Beam of 2")
     slide(browser, "Step", 0)
     assert nodes(browser) == []
     click(browser, "Next")
@@ -852,8 +892,13 @@ def choices(browser) -> dict[str, str]:
 
 def test_greedy_decoding_step_by_step(browser, pages):
     visit(browser, pages["greedy-decoding"])
-    written = []
+    written, heights = [], []
+
+    def keep_height():
+        heights.append(find(browser, ".stage")[0].size["height"])
+
     while len(written) < 4:
+        keep_height()
         assert texts(browser, ".written") == [" ".join(["Written: BOS", *written])]
         probs = {word: math.exp(p) for word, p in next_words(written).items()}
         expected = {word: f"{p:.2f}" for word, p in probs.items()}
@@ -868,6 +913,8 @@ def test_greedy_decoding_step_by_step(browser, pages):
         click(browser, "Next")
         written.append(best)
     assert written == ["ich", "nicht", "gesehen", "EOS"]
+    keep_height()
+    assert heights[-1] == heights[-2], "what is below would jump"
     (said,) = texts(browser, "[aria-live]")
     assert said.startswith("The translation is: ich nicht gesehen. Its probability")
     assert said.endswith(" is 0.144.")
@@ -946,7 +993,12 @@ def test_hidden_units_switched_off_and_uncut(browser, pages):
     handle.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert texts(browser, ".sums b") == ["off", "1.8", "1.8"]
     click(browser, "hidden unit 1")
-    click(browser, "cut off at 0")
+    click(browser, "hidden unit 2")
+    click(browser, "negatives become 0 (ReLU)")
+    assert texts(browser, ".sums b") == ["−1.8", "off", "−1.8"]
+    grey = find(browser, "[fill='var(--edge)']")
+    assert len(grey) == 34 * 33 / 2, "the half in which unit 1 is below 0"
+    click(browser, "hidden unit 2")
     assert texts(browser, ".sums b") == ["−1.8", "1.8", "0.0"]
     fills = browser.execute_script(
         "return [...document.querySelectorAll('[fill-opacity]')].map(cell => +cell.getAttribute('fill-opacity'))"
@@ -972,6 +1024,9 @@ def test_stages_show_what_the_model_computes(browser, pages):
         probs = MODEL.logits(hidden).softmax(-1)[0]
 
     visit(browser, pages["model-stages"])
+    (said,) = texts(browser, "[aria-live]")
+    assert said.startswith("Encoder, layer 1: self-attention, 4 × 64.")
+    slide(browser, "Stage", 0)
     assert texts(browser, ".lines span") == ["e", "4", "f", "5", "g", "6", "c", "2"]
     buttons = texts(browser, ".map button")
     assert buttons[:4] == ["ids", "embedding", "1 self-attention", "1 feed-forward"]
@@ -986,7 +1041,7 @@ def test_stages_show_what_the_model_computes(browser, pages):
     scaled = (memory[0] / memory.abs().max()).abs().flatten().tolist()
     assert opacities(browser, 0) == pytest.approx(scaled, abs=0.011)
 
-    assert said.endswith("This is the memory, which every cross-attention reads.")
+    assert said.endswith("every cross-attention reads (stages 10 and 13).")
 
     go(8)  # the decoder's first self-attention
     assert len(find(browser, ".masked")) == 3
@@ -994,16 +1049,17 @@ def test_stages_show_what_the_model_computes(browser, pages):
     assert not find(browser, ".masked")
     weights = records["decoder.layers.1.cross_attention"][0][0].mean(0)  # T S
     assert opacities(browser, 0) == pytest.approx(weights.flatten().tolist(), abs=0.011)
+    percents = [float(text) for text in texts(browser, ".panel svg .small")[4:]]
+    expected = (100 * weights).flatten().tolist()
+    assert percents == pytest.approx(expected, abs=0.71)  # bytes, then whole numbers
+    (said,) = texts(browser, "[aria-live]")
+    assert "the memory of stage 6." in said
 
     click(browser, "Next")
     click(browser, "Next")
     best = probs.topk(3)
     expected = [
-        ", ".join(
-            f"{ALPHABET[i]} {100 * p:.0f} %"
-            for rank, (i, p) in enumerate(zip(ids, ps))
-            if rank == 0 or p >= 0.005
-        )
+        ", ".join(f"{ALPHABET[i]} {100 * round(p, 3):.1f} %" for i, p in zip(ids, ps))
         for ids, ps in zip(best.indices.tolist(), best.values.tolist())
     ]
     assert texts(browser, ".lines span")[1::2] == expected

@@ -427,11 +427,13 @@ def byte_pairs(
     *,
     merges=None,  # of characters: pairs, the oldest first
     tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
+    spaced: bool = False,  # whether to show the text again with a space before it
 ) -> Content:
     "The tokens of a text that the reader types, and the merges that made them."
     if (merges is None) == (tokenizer is None):
         raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
 
+    check_flags(spaced=spaced)
     if tokenizer is not None:
         merges = json.loads(tokenizer.tokenizer.to_str())['model']['merges']
         after = tokenizer.words(tokenizer.encode(text))
@@ -462,6 +464,7 @@ def byte_pairs(
         text=text,
         merges=[' '.join(pair) for pair in merges],
         bytes=tokenizer is not None,
+        spaced=spaced,
     )
     return Content('Byte pairs merging in a text', still, data)
 
@@ -543,17 +546,19 @@ def search_tree(
         finished = [c for c in candidates[:size] if c[0][-1] == 'EOS']
         living = [c for c in candidates if c[0][-1] != 'EOS'][:size]
 
-        # at the end nothing lives on
+        # the search is over when no living one can win any more
         answers += finished
         answers.sort(key=lambda answer: -answer[1])
         is_over = bool(answers) and answers[0][1] >= living[0][1]
-        if is_over:
-            living = []
 
-        # with the best of what is dropped
+        # with the best of what is dropped, or in the last row the best living one
         dropped = [c for c in candidates if c not in finished and c not in living]
-        states = [(c, 'finished') for c in finished] + [(c, 'kept') for c in living]
-        states += [(c, 'dropped') for c in dropped[:n_dropped]]
+        states = [(c, 'finished') for c in finished]
+        if is_over:
+            states.append((living[0], 'beaten'))
+        else:
+            states += [(c, 'kept') for c in living]
+            states += [(c, 'dropped') for c in dropped[:n_dropped]]
 
         # children in the order of their parents, so that no two arrows cross
         states.sort(key=lambda state: (state[0][2], -state[0][1]))
@@ -616,13 +621,8 @@ def beam_tree(
         depth -= 1
 
     looks = dict(kept='feed forward', finished='attention', dropped='token')
-    looks['the answer'] = 'softmax'
+    looks |= {'the answer': 'softmax', 'beaten': 'embedding'}
     widest = max(map(len, levels))
-    answer = {(0, 0)}  # depth and place of the nodes on the way to the answer
-    depth, place = found['answer']
-    while depth:
-        answer.add((depth, place))
-        depth, place = depth - 1, levels[depth][place]['parent']
     arrows = boxes = ''
     for depth, level in enumerate(levels):
         for i, node in enumerate(level):
@@ -640,12 +640,17 @@ def beam_tree(
 
     y = 62 * len(levels) + 10
     for i, (state, kind) in enumerate(looks.items()):
-        boxes += svg_rect(8 + 92 * i, y - 7, 18, 14, kind, 3)
-        boxes += svg_text(32 + 92 * i, y, state, anchor='start', size=13)
+        row, column = divmod(i, 4)
+        x, text_y = 8 + 92 * column, y + 22 * row
+        meaning = "best alive, but can't win any more" if state == 'beaten' else state
+        boxes += svg_rect(x, text_y - 7, 18, 14, kind, 3)
+        boxes += svg_text(x + 24, text_y, meaning, anchor='start', size=13)
 
     name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
     title = f'{name} as a tree, with the answer: {found["text"]}'
-    still = diagram(title, max(96 * widest + 8, 384), y + 16, arrows + boxes)
+    still = diagram(title, max(96 * widest + 8, 384), y + 38, arrows + boxes)
+    for search in searches:  # short, as there are many nodes
+        search['levels'] = [[[*node.values()] for node in lv] for lv in search['levels']]
     data = dict(searches=searches, size=size)
     return Content('Greedy decoding and beam search as a tree', still, data)
 

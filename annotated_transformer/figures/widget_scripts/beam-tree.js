@@ -1,9 +1,11 @@
 // Greedy decoding and beam search as a tree, a step at a time. The scores are stored.
 
 start('beam-tree', (stage, { searches, size }) => {
+  for (const search of searches)
+    search.levels = search.levels.map(level => level.map(([word, p, parent, state]) => ({ word, p, parent, state })));
   const ROW = 64, HEIGHT = 38;
   const longest = Math.max(...searches.flatMap(({ levels }) => levels.flat().map(node => node.word.length)));
-  const COLUMN = 12 + 7.4 * Math.max(longest, 6), WIDTH = COLUMN - 4; // five boxes fit a phone
+  const COLUMN = 14 + 7.4 * Math.max(longest, 6), WIDTH = COLUMN - 4; // five boxes fit a phone
   let search = searches[0];
   const controls = make(stage, 'div', { class: 'controls' });
   const sizes = searches.map(search => search.size);
@@ -17,7 +19,7 @@ start('beam-tree', (stage, { searches, size }) => {
   const scroll = make(stage, 'div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Tree' });
   const hint = make(stage, 'p', { class: 'muted' }, 'The tree is wider than the page: scroll it sideways.');
 
-  const STATES = { kept: 'kept', finished: 'finished', dropped: 'best of the dropped', answer: 'the answer' };
+  const STATES = { kept: 'kept for the next row', finished: 'finished', beaten: "best alive, but can't win any more", dropped: 'best of the dropped', answer: 'the answer' };
   const legend = make(stage, 'p', { class: 'tree-legend' });
   for (const [state, meaning] of Object.entries(STATES)) {
     const entry = make(legend, 'span');
@@ -71,14 +73,15 @@ start('beam-tree', (stage, { searches, size }) => {
     // each beginning in full, the most probable first
     said.replaceChildren();
     if (now === 0) make(said, 'p', {}, 'No word is written yet.');
-    for (const state of ['kept', 'finished', 'dropped']) {
-      const found = levels[now].map((node, i) => ({ node, words: path(now, i).slice(1).map(one => one.word) }))
-        .filter(({ node }) => now && node.state === state).sort((a, b) => b.node.p - a.node.p);
-      if (!found.length) continue;
-      const text = found.map(({ node, words }) => `${words.join(' ')} ${fixed(node.p, 3)}`).join('; ');
-      make(said, 'p', {}, `${state[0].toUpperCase()}${state.slice(1)}: ${text}.`);
+    for (const [state, head] of [['kept', 'Kept'], ['finished', 'Finished'], ['beaten', "Best alive, but can't win any more"], ['dropped', 'Dropped']]) {
+      const found = []; // what has finished stays on the list
+      for (let depth = state === 'finished' ? 1 : now; now && depth <= now; depth++)
+        levels[depth].forEach((node, i) => node.state === state && found.push([node.p, path(depth, i)]));
+      const text = found.sort((a, b) => b[0] - a[0])
+        .map(([p, nodes]) => `${nodes.slice(1).map(node => node.word).join(' ')} ${fixed(p, 3)}`).join('; ');
+      if (text) make(said, 'p', {}, `${head}: ${text}.`);
     }
     if (done) make(said, 'p', {}, `The answer is ${search.text}, with ${fixed(search.p, 3)}.`);
   };
-  choose(sizes.indexOf(size), Infinity);
+  choose(sizes.indexOf(size), 1);
 });

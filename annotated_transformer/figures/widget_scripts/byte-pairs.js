@@ -52,7 +52,7 @@ const parts = (word, from, to) => {
   return [...found.values()];
 };
 
-start('byte-pairs', (stage, { text, merges, bytes }) => {
+start('byte-pairs', (stage, { text, merges, bytes, spaced }) => {
   const LIMIT = 120; // characters
   const pairs = merges.map(merge => merge.split(' '));
   const known = new Set(pairs.flat());
@@ -66,9 +66,12 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
   const input = make(label, 'input', { type: 'text', maxlength: LIMIT, spellcheck: 'false', autocomplete: 'off' });
   input.value = text;
   const controls = make(stage, 'div', { class: 'controls' });
-  let words = [], stages = [];
-  const steps = stepper(controls, 'Step', 1, () => update(), i => `${i} of ${stages.length - 1}`);
-  const row = make(stage, 'div', { class: bytes ? 'tokens bytes' : 'tokens' });
+  let lines = [], ranks = []; // the text, and again with a space before it; the merges that apply
+  const steps = stepper(controls, 'Step', 1, () => update(), i => `${i} of ${ranks.length}`);
+  const rows = [0, 1].slice(0, spaced ? 2 : 1).map(i => {
+    if (i) make(stage, 'p', { class: 'muted' }, 'With a space before it:');
+    return make(stage, 'div', { class: bytes ? 'tokens bytes' : 'tokens' });
+  });
   const said = make(stage, 'p', { 'aria-live': 'polite' });
 
   // a short list of merges is shown
@@ -77,50 +80,59 @@ start('byte-pairs', (stage, { text, merges, bytes }) => {
   list.hidden = !chips.length;
 
   // The pieces at first, and again after each merge that applies, with what it made.
-  const cut = () => {
-    words = bytes ? input.value.match(PIECES) || [] : input.value.split(' ').filter(word => word);
+  const line = text => {
+    const words = bytes ? text.match(PIECES) || [] : text.split(' ').filter(word => word);
     let pieces = words.map(word => bytes ? inLetters(word) : [...word]);
-    stages = [{ pieces: pieces.map(tokens => tokens.map(token => ({ text: token }))) }];
+    const stages = [{ rank: -1, pieces: pieces.map(tokens => tokens.map(token => ({ text: token }))) }];
     pairs.forEach((pair, rank) => {
       const joined = pieces.map(tokens => join(tokens, pair));
       if (!joined.some(tokens => tokens.some(token => token.made))) return;
       pieces = joined.map(tokens => tokens.map(token => token.text));
-      stages.push({ pair, rank, pieces: joined });
+      stages.push({ rank, pieces: joined });
     });
-    steps.reset(stages.length - 1, stages.length - 1);
+    return { words, stages };
+  };
+  const cut = () => {
+    lines = rows.map((_, i) => line(i && input.value ? ` ${input.value}` : input.value));
+    const found = lines.flatMap(({ stages }) => stages.slice(1).map(stage => stage.rank));
+    ranks = [...new Set(found)].sort((a, b) => a - b);
+    steps.reset(ranks.length, ranks.length);
   };
 
   const update = () => {
-    const now = steps.value, last = stages.length - 1;
-    const { pair, rank, pieces } = stages[now];
-    row.replaceChildren();
-    let n = 0;
+    const now = steps.value, last = ranks.length;
+    const rank = now ? ranks[now - 1] : -1, pair = pairs[rank];
     const unknown = new Set();
-    pieces.forEach((tokens, i) => {
-      const word = make(row, 'span', { class: 'piece' });
-      let from = 0;
-      for (const token of tokens) {
-        const isKnown = bytes || known.has(token.text) || [...token.text].length > 1;
-        if (!isKnown) unknown.add(shown(token.text));
-        const unit = make(word, 'span', { class: 'unit' });
-        make(unit, 'span', { class: token.made ? 'cut made' : isKnown ? 'cut' : 'cut unknown' }, shown(token.text));
-        const of = bytes ? parts(words[i], from, from + token.text.length) : [];
-        if (of.length) make(unit, 'span', { class: 'muted' }, `of ${of.map(visible).join(', ')}`);
-        from += token.text.length;
-        n++;
-      }
+    const [n, more] = lines.map(({ words, stages }, k) => {
+      const { rank: latest, pieces } = stages.findLast(stage => stage.rank <= rank);
+      rows[k].replaceChildren();
+      pieces.forEach((tokens, i) => {
+        const word = make(rows[k], 'span', { class: 'piece' });
+        let from = 0;
+        for (const token of tokens) {
+          const isKnown = bytes || known.has(token.text) || [...token.text].length > 1;
+          if (!isKnown) unknown.add(shown(token.text));
+          const unit = make(word, 'span', { class: 'unit' });
+          make(unit, 'span', { class: token.made && latest === rank ? 'cut made' : isKnown ? 'cut' : 'cut unknown' }, shown(token.text));
+          const of = bytes ? parts(words[i], from, from + token.text.length) : [];
+          if (of.length) make(unit, 'span', { class: 'muted' }, `of ${of.map(visible).join(', ')}`);
+          from += token.text.length;
+        }
+      });
+      return sum(pieces.map(tokens => tokens.length));
     });
-    const used = new Set(stages.slice(1, now + 1).map(stage => stage.rank));
+    const used = new Set(ranks.slice(0, now));
     chips.forEach((chip, i) => { chip.className = i === rank ? 'made' : used.has(i) ? 'used' : 'muted'; });
 
     const count = (many, word) => `${many} ${word}${many === 1 ? '' : 's'}`;
     const all = `the ${count(pairs.length, 'merge')}`;
     const joins = pair && `joins ${shown(pair[0])} + ${shown(pair[1])}`;
+    const tokens = count(n, 'token') + (more ? `, and ${more} with the space.` : '.');
     const sentences = !n ? ['Type something.']
-      : !last ? [`None of ${all} applies.`, `${count(n, 'token')}.`]
+      : !last ? [`None of ${all} applies.`, tokens]
       : now === last ? [`${last} of ${all} ${last === 1 ? 'applies' : 'apply'}.`,
-        `The last one, number ${rank + 1}, ${joins}.`, `${count(n, 'token')}.`]
-      : now ? [`Step ${now} ${joins}, number ${rank + 1} of ${all}.`, `${count(n, 'token')}.`]
+        `The last one, number ${rank + 1}, ${joins}.`, tokens]
+      : now ? [`Step ${now} ${joins}, number ${rank + 1} of ${all}.`, tokens]
       : [`${count(n, bytes ? 'byte' : 'character')}, before any merge.`];
     if (unknown.size) sentences.push(`Unknown: ${[...unknown].join(' ')}`);
     if (input.value.length >= LIMIT) sentences.push(`No more than ${LIMIT} characters fit.`);

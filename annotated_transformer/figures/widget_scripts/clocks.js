@@ -3,6 +3,10 @@
 start('clocks', (stage, { words, position, offset, frequencies, names, last }) => {
   const controls = make(stage, 'div', { class: 'controls' });
   const pos = stepper(controls, 'Position', last, () => update(), p => words[p] ? `${p}, ${words[p]}` : p);
+  const jumps = make(controls, 'div', { class: 'jumps' });
+  for (const by of [-10, 10])
+    button(jumps, by < 0 ? '10 back' : '10 on', () =>
+      pos.reset(last, Math.max(0, Math.min(last, pos.value + by))));
   const ahead = offset === null ? null : range(make(stage, 'div', { class: 'controls' }), 'Distance of the second position',
     { min: 0, max: 20, value: offset }, () => update());
   const product = ahead && make(stage, 'p', { class: 'number' });

@@ -74,6 +74,9 @@ start('greedy-decoding', (stage, { source, words, steps, others }) => {
 
     // what has the focus goes away at the end
     if (isOver && table.contains(document.activeElement)) controls.querySelector('button').focus();
+    // the box keeps its height without the table
+    if (isOver && !table.hidden) stage.style.minHeight = getComputedStyle(stage).height;
+    if (!isOver) stage.style.minHeight = '';
     table.hidden = isOver;
     if (isOver) {
       const isOwn = way.some(({ taken }) => taken.rank > 0), p = fixed(total(way), 3);

@@ -38,7 +38,7 @@ start('hidden-units', (stage, { phrases, units, weights, formulas, axes, ticks, 
   const right = make(sides, 'div');
   const switches = make(right, 'div', { class: 'controls' });
   const isOn = units.map((_, i) => check(switches, `hidden unit ${i + 1}`, true, () => paint()));
-  const isCut = check(switches, 'cut off at 0', true, () => paint());
+  const isCut = check(switches, 'negatives become 0 (ReLU)', true, () => paint());
   const controls = make(right, 'div', { class: 'controls' });
   const sliders = axes.map((axis, i) => range(controls, axis, { min: -LIMIT, max: LIMIT, step: .1, value: point[i] },
     () => { point[i] = sliders[i].value; update(); }, x => fixed(x, 1)));
@@ -48,6 +48,7 @@ start('hidden-units', (stage, { phrases, units, weights, formulas, axes, ticks, 
     return { name, value, formula: formulas[i] };
   });
   const total = { name: make(table, 'span', {}, 'sum'), value: make(table, 'b') };
+  make(right, 'p', { class: 'muted' }, 'Colour: orange is unit 1, violet is unit 2, grey is a sum below 0.');
   const said = make(right, 'p', { 'aria-live': 'polite' });
 
   const parts = place => units.map((unit, i) => {

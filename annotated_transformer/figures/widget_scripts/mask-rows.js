@@ -20,25 +20,29 @@ start('mask-rows', (stage, { words, targets, row, causal }) => {
     return { line, cells: words.map(() => make(line, 'span')) };
   });
 
-  const MARKS = { yes: '✓', no: '', bad: '!' };
+  const MARKS = { yes: '✓', no: '', bad: '!', later: '' };
+  const entries = {};
   const legend = make(stage, 'p', { class: 'mask-legend' });
-  for (const [look, meaning] of [['yes', 'may attend'], ['no', 'hidden'], ['bad', 'a later word that isn’t hidden']]) {
-    const entry = make(legend, 'span');
+  for (const [look, meaning] of [['yes', 'may attend'], ['no', 'hidden'], ['bad', 'may attend: the word to predict'], ['later', 'may attend: another later word']]) {
+    const entry = entries[look] = make(legend, 'span');
     make(entry, 'span', { class: `cell ${look}`, 'aria-hidden': true }, MARKS[look]);
     entry.append(meaning);
   }
-  const said = make(stage, 'p', { 'aria-live': 'polite' });
+  const said = make(stage, 'p', { class: 'mask-said', 'aria-live': 'polite' });
 
   const update = () => {
     const now = steps.value, isOn = isCausal.value;
     rows.forEach(({ line, cells }, i) => {
       line.className = i === now ? 'mask-row pick now' : 'mask-row pick';
       cells.forEach((cell, j) => {
-        const look = j <= i ? 'yes' : isOn ? 'no' : 'bad';
+        const look = j <= i ? 'yes' : isOn ? 'no' : j === i + 1 ? 'bad' : 'later';
         cell.className = `cell ${look}`;
         cell.textContent = MARKS[look];
       });
     });
+    // the legend keeps its height
+    for (const [look, isShown] of [['no', isOn], ['bad', !isOn], ['later', !isOn]])
+      entries[look].style.visibility = isShown ? '' : 'hidden';
     const seen = isOn ? words.slice(0, now + 1) : words;
     const parts = [`${words[now]} may attend to: ${seen.join(', ')}.`, `It has to predict ${targets[now]}.`];
     if (!isOn && now < last) parts.push(`That’s the next word, so it can copy it.`);

@@ -5,9 +5,9 @@ const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0));
 const ABOUT = {
   ids: 'Each word is a number, its place in the vocabulary.',
   embedding: 'Each id takes its row of the embedding matrix, and the vector of its position is added.',
-  'self-attention': 'Each word has added values of the words that it attends to. Then come sum and norm. The weights, mean of all heads:',
-  'masked self-attention': 'Each word has added values of itself and of the words before it (×: masked). Then come sum and norm. The weights, mean of all heads:',
-  'cross-attention': 'Each German word has added values of the memory, the last state of the encoder. Then come sum and norm. The weights, mean of all heads:',
+  'self-attention': 'Each word has added values of the words that it attends to. Then come sum and norm. The weights in %, mean of all heads:',
+  'masked self-attention': 'Each word has added values of itself and of the words before it (×: masked). Then come sum and norm. The weights in %, mean of all heads:',
+  'cross-attention': 'Each German word has added values of the encoder\'s output, the memory of stage MEMORY. Then come sum and norm. The weights in %, mean of all heads:',
   'feed-forward': 'Each row has gone through the network alone. Then come sum and norm.',
   output: 'A linear layer gives each word of the vocabulary a logit, and softmax makes them probabilities. The best three for each position:',
 };
@@ -39,8 +39,8 @@ start('model-stages', (stage, { words, stages }) => {
       make(svg, 'text', { x: left - 6, y: top + height * i + 14, 'text-anchor': 'end' }, names[i]);
       row.forEach((x, j) => make(svg, 'rect', { x: left + cell * j, y: top + height * i + 1, width: cell, height: height - 2,
         fill: x < 0 ? 'var(--warm)' : 'var(--hot)', 'fill-opacity': Math.min(1, Math.abs(x)).toFixed(2) }));
-      row.forEach((_, j) => isMasked(i, j) &&
-        make(svg, 'text', { x: left + cell * (j + .5), y: top + height * i + 15, 'text-anchor': 'middle', class: 'masked' }, '×'));
+      row.forEach((x, j) => heads && make(svg, 'text', { x: left + cell * (j + .5), y: top + height * i + 15, 'text-anchor': 'middle',
+        class: isMasked(i, j) ? 'masked' : x > .75 ? 'small strong' : 'small' }, isMasked(i, j) ? '×' : Math.round(100 * x)));
     });
   };
   const cut = (numbers, n) => Array.from({ length: numbers.length / n }, (_, i) => numbers.slice(n * i, n * (i + 1)));
@@ -52,16 +52,17 @@ start('model-stages', (stage, { words, stages }) => {
     said.replaceChildren();
     const layer = one.layer ? `, layer ${one.layer}: ` : ': ';
     make(said, 'b', {}, `${one.side[0].toUpperCase()}${one.side.slice(1)}${layer}${one.kind}, ${shape}. `);
-    const isMemory = one.side === 'encoder' && stages[steps.value + 1].side === 'decoder';
-    said.append(ABOUT[one.kind] + (isMemory ? ' This is the memory, which every cross-attention reads.' : ''));
+    const memory = stages.findIndex(({ side }) => side === 'decoder'); // the stage before it, counted from 1
+    const readers = stages.flatMap(({ kind }, i) => kind === 'cross-attention' ? i + 1 : []);
+    said.append(ABOUT[one.kind].replace('MEMORY', memory) + (steps.value + 1 === memory
+      ? ` This is the memory, which every cross-attention reads (stage${readers.length > 1 ? 's' : ''} ${readers.join(' and ')}).` : ''));
     shown.replaceChildren();
     if (one.kind === 'ids' || one.kind === 'output') {
       const table = make(shown, 'div', { class: 'lines number' });
       names.forEach((name, i) => {
         make(table, 'span', {}, name);
         make(table, 'span', {}, one.ids ? one.ids[i]
-          : one.best[i].filter(([, p], rank) => !rank || p >= .005)
-            .map(([word, p]) => `${word} ${Math.round(100 * p)} %`).join(', '));
+          : one.best[i].map(([word, p]) => `${word} ${p ? fixed(100 * p, 1) : '< 0.1'} %`).join(', '));
       });
       return;
     }
@@ -84,6 +85,6 @@ start('model-stages', (stage, { words, stages }) => {
     panel.style.minHeight = `${Math.max(...heights)}px`;
     go(now);
   };
-  steps.update();
+  go(stages.findIndex(one => one.weights)); // ids and embedding come before it
   new ResizeObserver(reserve).observe(controls); // it has the width of the stage
 });

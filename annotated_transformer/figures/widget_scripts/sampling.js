@@ -21,8 +21,9 @@ start('sampling', (stage, { words, log_probs, shown, fitting }) => {
     const bar = make(track, 'span', { class: i < shown ? 'bar' : 'bar rest' });
     return { word, before, bar, said: make(table, 'span') };
   });
-  const said = make(stage, 'p', { 'aria-live': 'polite' });
+  const said = make(stage, 'p', { class: 'left', 'aria-live': 'polite' });
 
+  const fit = word => fitting.includes(word);
   const draws = make(stage, 'div', { class: 'controls draws' });
   button(draws, 'Draw 20 words', () => {
     before.replaceChildren(...latest.childNodes);
@@ -34,7 +35,6 @@ start('sampling', (stage, { words, log_probs, shown, fitting }) => {
       while (!probs[word]) word--; // rounding at the end
       counts.set(words[word], (counts.get(words[word]) || 0) + 1);
     }
-    const fit = word => fitting.includes(word);
     const settings = sliders.map(({ name, value, say }) => `${name.toLowerCase()} ${say(value)}`)
       .filter((text, i) => !i || !text.endsWith(off)).join(', ');
     latest.textContent = `At ${settings}: `;
@@ -85,8 +85,15 @@ start('sampling', (stage, { words, log_probs, shown, fitting }) => {
       row.word.className = row.said.className = left ? '' : 'muted';
     });
     const left = isLeft.filter(is => is).length;
-    said.textContent = left === n ? `None of the ${n} tokens is cut.`
-      : `${left} of ${n} tokens are left. Those that are cut had ${fixed(sum(unfiltered.filter((_, i) => !isLeft[i])))} together.`;
+    if (left === n) said.textContent = `None of the ${n} tokens is cut.`;
+    else {
+      said.textContent = `${left} of ${n} tokens ${left === 1 ? 'is' : 'are'} left`;
+      if (left <= 20) words.slice(0, left).forEach((word, i) => {
+        said.append(i ? ', ' : ': ');
+        make(said, fit(word) ? 'b' : 'span', {}, word);
+      });
+      said.append(`. Those that are cut had ${fixed(sum(unfiltered.filter((_, i) => !isLeft[i])))} together.`);
+    }
     latest.className = 'drawn muted'; // drawn with other settings
   };
   update();
