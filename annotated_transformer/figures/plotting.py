@@ -142,9 +142,9 @@ def panels(
     rows = math.ceil(count / columns)
     width, height = size
 
-    picture = Picture(figsize=(columns * width, rows * height), layout='constrained')
-    # room between the labels of neighbours, inches
-    picture.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    picture = Picture(figsize=(columns * width, rows * height))
+    # with room between the labels of neighbours, inches
+    picture.set_layout_engine('constrained', w_pad=0.08, h_pad=0.08)
     axes = [picture.add_subplot(rows, columns, i + 1) for i in range(count)]
     return picture, axes
 
