@@ -133,8 +133,10 @@ def beginning(text: str) -> str:
     if not text.startswith(("'", '"', "(", "[", "{", "dict(")):
         return ""
     start = text[: LONGEST_VALUE - 3]
-    whole_items = start.rpartition(", ")[0]
-    return f"{whole_items}, …" if whole_items else f"{start} …"
+    for end in (", ", ": ", " "):  # of an item, a key or a word
+        if end in start:
+            return f"{start.rpartition(end)[0]}{end.rstrip()} …"
+    return f"{start}…"
 
 
 # ---- The block ----

@@ -165,8 +165,9 @@ def with_metadata(cell, folded=False):
         tags.append("remove-output")
     if folded or found.get("code-fold") == "true":
         tags.append("hide-input")
-        options["code_prompt_show"] = "Show the code"
-        options["code_prompt_hide"] = "Show the code"
+        what = "Show the code of the names above" if folded else "Show the code"
+        options["code_prompt_show"] = what
+        options["code_prompt_hide"] = what
 
     # these become classes, and book.css says what they look like
     tags += [flag for flag in ("exports", "slow", "cuda") if flag in found]

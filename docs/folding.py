@@ -323,7 +323,7 @@ class KeepColumns(SphinxPostTransform):
 
 AMOUNT = (
     r"[−+±~≈<>–-]?\d(?:[\d.,/e·⁻⁰¹²³⁴-⁹−+-]|, )*"  # 12, 1.5, 2.0e-3, 3·10⁻⁷
-    r"( ?(%|×|k|M|bn|[kMGT]i?B|[mµn]?s))?"
+    r"( ?(%|×|k|M|B|bn|[kMGT]i?B|[mµn]?s))?"
 )
 NUMBER = (
     re.compile(  # 62 ± 2 %, 1.23 to 1.52; long lists of numbers may go on in the next line
@@ -334,6 +334,11 @@ NUMBER = (
 
 LONG_CELL = 36  # characters, more than fit on a line of a phone beside another column
 LONG_ROW = 60  # characters of a table whose columns would be one or two words wide there
+
+
+def longest_line(cell) -> int:
+    "How many characters the longest line of a cell has; `<br>` ends a line."
+    return max(len(line) for line in re.split(r"<br ?/?>|\n", cell.astext()))
 
 
 class KindsOfTables(SphinxPostTransform):
@@ -349,9 +354,13 @@ class KindsOfTables(SphinxPostTransform):
 
         for table in self.document.findall(nodes.table):
             rows = [row.children for row in table.findall(nodes.row)]
-            lengths = [[len(cell.astext()) for cell in row] for row in rows]
+            lengths = [[longest_line(cell) for cell in row] for row in rows]
             longest = [max(column) for column in zip(*lengths)]
             if len(longest) < 3 or "api-table" in table["classes"]:
+                continue
+            # under "temperature 1" and "temperature 2" no column names the row
+            first, second, *_ = [cell.astext().split()[:1] for cell in rows[0]]
+            if first and first == second:
                 continue
             is_wide = sum(min(length, LONG_CELL) for length in longest) > LONG_ROW
             if is_wide and max(longest[1:]) > LONG_CELL:

@@ -31,9 +31,13 @@ document.querySelectorAll("article table.table td").forEach(cell => {
 document.querySelectorAll("article table.words").forEach(table => {
   // the formulas of a column, and meanings, speak for themselves
   const heads = [...table.querySelectorAll("thead th, thead td")].map(head => head.querySelector(".math") ? "" : head.textContent.trim());
-  table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => {
-    if (i && ["", "–"].includes(cell.textContent.trim())) cell.classList.add("nothing");
-    if (i && heads[i] && heads[i] !== "meaning") cell.dataset.label = heads[i];
+  const rows = [...table.querySelectorAll("tbody tr")];
+  // parts of a book and their chapters need no labels
+  const isContents = !heads[0] && rows.some(row => !row.cells[0].textContent.trim());
+  table.classList.toggle("contents", isContents);
+  rows.forEach(row => [...row.cells].forEach((cell, i) => {
+    if (["", "–"].includes(cell.textContent.trim())) cell.classList.add("nothing");
+    if (i && !isContents && heads[i] && heads[i] !== "meaning") cell.dataset.label = heads[i];
   }));
 });
 
@@ -56,6 +60,9 @@ const sizes = new ResizeObserver(changes => changes.forEach(change => nameIfWide
 addEventListener("load", async () => {
   document.querySelectorAll("article figure img, article .cell_output img").forEach(keepReadable);
   await window.MathJax?.startup?.promise;
+  document.querySelectorAll("article table.table").forEach(table => {
+    table.classList.toggle("tight", table.offsetWidth > table.parentElement.clientWidth);
+  });
   document.querySelectorAll(Object.keys(WIDE).map(selector => `article ${selector}`)).forEach(e => sizes.observe(e));
 });
 
