@@ -15,6 +15,13 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 LIMIT = 600  # seconds for one notebook; slow cells take the time they need
+# These train for most of a minute each. They run where they are named, and with THOROUGH=1, as on GitHub.
+LONG = (
+    "42_experiments.translation.ipynb",
+    "52_experiments.language_model.ipynb",
+    "54_experiments.topic_classification.ipynb",
+    "59_experiments.captioning.ipynb",
+)
 
 
 def pytest_collect_file(parent, file_path):
@@ -33,6 +40,11 @@ class NotebookFile(pytest.File):
 
 
 class Notebook(pytest.Item):
+    def setup(self):
+        named = any(Path(argument).name == self.path.name for argument in self.config.args)
+        if self.path.name in LONG and not named and "THOROUGH" not in os.environ:
+            pytest.skip("trains for most of a minute: name it, or set THOROUGH=1")
+
     def runtest(self):
         flags = os.environ.get("NBFLAGS", "").replace(",", " ").split()
         with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from project import ROOT, chapters
+from project import ROOT, chapters, only_thorough
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from support import gpu, machine
@@ -29,10 +29,7 @@ def command(*words):
     )
 
 
-@pytest.mark.skipif(
-    "REHEARSE" not in os.environ,
-    reason="takes a minute and a half: REHEARSE=1 runs it, as on GitHub",
-)
+@only_thorough
 def test_rehearsal_runs_every_job_and_is_not_repeated(tmp_path):
     done = command("--rehearse", "--dirty", "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from project import PACKAGE, ROOT
+from project import PACKAGE, ROOT, only_thorough
 
 pytestmark = pytest.mark.slow
 
@@ -108,6 +108,7 @@ def test_results_are_not_written_among_the_pictures(pictures):
     assert sorted(os.listdir(pictures)) == before
 
 
+@only_thorough
 def test_curves_are_written_for_tensorboard(tmp_path):
     "For each of BERT's trainings; and whoever has no TensorBoard is told before anything is trained."
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
