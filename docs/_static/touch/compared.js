@@ -154,8 +154,12 @@ const Compared = (() => {
 
   // from the middle of a word above to the middle of one below
   function lines_between({ between, above, below, weights, query }) {
-    const { offsetWidth: width, offsetHeight: height } = between;
-    const middle = word => word.offsetLeft + word.offsetWidth / 2;
+    const { x: left, width, height } = between.getBoundingClientRect();
+    // in fractions of a pixel, which offsetLeft rounds
+    const middle = word => {
+      const box = word.getBoundingClientRect();
+      return box.x + box.width / 2 - left;
+    };
     const curve = (q, k) => {
       const [x1, x2] = [middle(above[k]), middle(below[q])];
       return `M${x1} 0 C${x1} ${height / 2} ${x2} ${height / 2} ${x2} ${height}`;
