@@ -3,7 +3,6 @@
 All of it runs in a headless Chromium, on the page opened as a file, as by someone who has the site on a disk.
 """
 
-import contextlib
 import copy
 import importlib
 import json
@@ -14,7 +13,7 @@ import torch
 from building import need_tools
 
 need_tools()
-from browsing import phone, requested, switch_theme, visit, wait_for
+from browsing import phone, requested, switch_theme, visit, wait_for, window
 from bs4 import BeautifulSoup
 from project import ROOT
 from test_access import axe, complaints, errors, too_wide_for_a_phone  # noqa: F401
@@ -908,7 +907,7 @@ def test_the_compared_answers_show_their_attention(browser, page):
 
 
 def test_lines_join_words_in_a_window_of_any_size(browser, page):
-    "Each begins in the middle of a word above, and ends in the middle of a word below."
+    "Each begins in the middle of a word above, and ends in the middle of a word below, once it is drawn anew."
     joined = """const distances = [...document.querySelectorAll('.touch-pane')].flatMap(pane => {
         const middle = word => { const r = word.getBoundingClientRect(); return r.x + r.width / 2 };
         const above = [...pane.querySelectorAll('.touch-strip-words > span')].map(middle);
@@ -918,10 +917,11 @@ def test_lines_join_words_in_a_window_of_any_size(browser, page):
           const [from, to] = [0, path.getTotalLength()].map(at => path.getPointAtLength(at).x + x);
           return Math.max(Math.abs(from - above[path.dataset.k]), Math.abs(to - below[path.dataset.q])) }) });
       return distances.length > 0 && Math.max(...distances) < 1.5"""
-    for size in (contextlib.nullcontext(), phone(browser)):
-        with size:
-            open_page(browser, page)
-            press(browser, control(browser, "padding_mask"), "mouse")
+    open_page(browser, page)
+    press(browser, control(browser, "padding_mask"), "mouse")
+    wait_for(browser, joined, seconds=5)
+    for width in (1100, 390, 600, 400):  # the same page, made narrower and wider
+        with window(browser, width, 840, mobile=width < 760):
             wait_for(browser, joined, seconds=5)
 
 

@@ -39,6 +39,7 @@ const Compared = (() => {
     draw_legend();
     pictures.forEach(scroll_to_chosen);
     draw_lines();
+    watch_sizes();
   }
 
   // on a phone it's what stays in sight, so it says what became of the answer
@@ -141,9 +142,13 @@ const Compared = (() => {
     }
   }
 
-  // the lines follow the words when a window or a sidebar changes its size
-  function watch_size() {
-    new ResizeObserver(draw_lines).observe(place("compare"));
+  // the lines follow the words when a window or a sidebar changes its size; of the pictures, because on a phone what is
+  // around them has no box
+  const sizes = new ResizeObserver(draw_lines);
+
+  function watch_sizes() {
+    sizes.disconnect();
+    pictures.forEach(({ between }) => sizes.observe(between));
   }
 
   function scroll_to_chosen({ scroll }) {
@@ -252,5 +257,5 @@ const Compared = (() => {
     return [in_one, in_other];
   }
 
-  return { draw, draw_panes, watch_size };
+  return { draw, draw_panes };
 })();

@@ -79,8 +79,6 @@ const Page = (() => {
       make("tree"),
       make("answers"),
       make("beam_example"));
-
-    Compared.watch_size();
   }
 
   // all but the beam, which takes longer
