@@ -29,7 +29,7 @@ def causal_mask(
     n_keys: int | None = None,  # keys; None means as many as queries
     device: str | torch.device | None = None,  # where the mask is needed
 ) -> Tensor:  # Q K, bool
-    "True for keys at the query's own position or before it. Source: section 3.2.3."
+    "True where a query may look: at its own position and before it. Source: section 3.2.3."
     n_keys = n_queries if n_keys is None else n_keys
     if n_queries > n_keys:
         raise argument_error('n_queries', n_queries, f'at most n_keys = {n_keys}')
