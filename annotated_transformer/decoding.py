@@ -26,9 +26,9 @@ def decode_steps(
     special: SpecialTokens | None = None,  # None: those of the model
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:  # of each step: see below
     """Write one token after another, each chosen by `select_token`, until every row has
-    ended. Yields the tokens B, their log-probabilities B, and which rows they are written
-    to, B; PAD and 0 stand in rows that ended before. Raises `ValueError`, but not before
-    the first step is asked for."""
+    ended. Each step yields three tensors of B: the tokens, their log-probabilities, and
+    which rows are still written. A row that has ended gets PAD and 0. Raises `ValueError`,
+    but not before the first step is asked for."""
     check_eval_mode(model)
     special = special or SpecialTokens.of(model)
     limits = max_lengths(src, max_len, special, model)  # B

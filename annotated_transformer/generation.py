@@ -81,8 +81,8 @@ def stream_pieces(
     prompt: list[int],  # ids in front of them
     ids: Iterator[int],  # new ids, one by one
 ) -> Iterator[str]:  # pieces of text
-    """Turn ids into text as they come. A character is handed over once `N_UNSETTLED` more
-    tokens have left it, and all in front of it, as they were. Joined, the pieces are the
+    """Turn ids into text as they come. A character waits until `N_UNSETTLED` more tokens
+    have come and changed neither it nor anything before it. Joined, the pieces are the
     whole text without the beginning that it shares with the prompt's. If a tokenizer
     changes a character even later, what was handed over stays, and the next piece begins
     after as many characters."""
@@ -113,8 +113,8 @@ def cut_at_stop(
     pieces: Iterator[str],  # of a text
     stop: Sequence[str],  # the text ends before the first of these
 ) -> Iterator[str]:  # pieces without a stop string
-    """End a text where the stop string begins that is complete first; if two are complete
-    at the same character, the longer one. Where the pieces were cut makes no difference."""
+    """End a text before the stop string that is complete first. If two are complete at the
+    same character, the longer one counts. It makes no difference where the pieces were cut."""
     waiting = ''
     for piece in pieces:
         waiting += piece
