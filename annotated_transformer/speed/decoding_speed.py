@@ -29,7 +29,7 @@ __all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'ReadOnly', 'Sk
 def row_class(
     n_rows: int,  # of a product
 ) -> int:  # 1, 4 or 32
-    "The number of rows that stands for similar ones: 1, 2 to 8, or more."
+    "Which measurement counts for this many rows: that of 1, of 4 (for 2 to 8), or of 32."
     if n_rows == 1:
         return 1
     if n_rows <= 8:
