@@ -72,6 +72,8 @@ html_show_sphinx = False
 # light or dark, as the reader's system says; the theme complains if nothing is said
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    # the bar above everything would repeat the search of the sidebar, and its hidden buttons would get the menus' clicks
+    "navbar_persistent": [],
     "repository_url": settings["git_url"],
     "repository_branch": settings["branch"],
     "path_to_docs": settings["nbs_path"],

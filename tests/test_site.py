@@ -16,7 +16,7 @@ import pytest
 from building import need_tools
 
 need_tools()
-from browsing import assert_readable, phone, switch_theme, visit, wait_for
+from browsing import assert_readable, phone, switch_theme, visit, wait_for, window
 from bs4 import BeautifulSoup
 from project import PACKAGE, ROOT, chapters, modules, parts, public, settings, tree
 
@@ -804,6 +804,50 @@ def test_dark_mode_switches_and_stays(browser, address):
 
     visit(browser, f"{address}03_masks.html")
     assert browser.execute_script(look)[0] == "dark"
+
+
+IN_SIGHT = """const link = document.querySelector(arguments[0]), box = link.getBoundingClientRect();
+    const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return link.contains(found) == arguments[1]"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1280])
+def test_menus_open_and_close(browser, address, width):
+    "Where the sidebar is beside the text, its button folds it away instead."
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.actions.action_builder import ActionBuilder
+    from selenium.webdriver.common.keys import Keys
+
+    chapters = "nav.bd-links a[href='03_masks.html']"
+    contents = "nav.page-toc a"
+    is_beside = width >= 992
+
+    def tap(button):
+        browser.find_element("css selector", f".bd-header-article {button}").click()
+
+    def wait_until(seen, link):
+        wait_for(browser, IN_SIGHT, link, seen, seconds=5)
+
+    with window(browser, width, 840):
+        visit(browser, f"{address}02_attention.html")
+        wait_until(is_beside, chapters)
+        tap(".primary-toggle")
+        wait_until(not is_beside, chapters)
+
+        if is_beside:
+            tap(".primary-toggle")
+        else:
+            ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+        wait_until(is_beside, chapters)
+
+        if width < 1200:
+            tap(".secondary-toggle")
+            wait_until(True, contents)
+
+            outside = ActionBuilder(browser)
+            outside.pointer_action.move_to_location(10, 600).click()
+            outside.perform()
+        wait_until(width >= 1200, contents)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
