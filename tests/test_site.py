@@ -806,6 +806,16 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert browser.execute_script(look)[0] == "dark"
 
 
+def test_listings_of_the_front_page_fit_a_small_laptop(browser, address):
+    with window(browser, 1280, 800):
+        visit(browser, f"{address}index.html")
+        rooms = browser.execute_script(
+            "return [...document.querySelectorAll('article pre')].map(pre => pre.clientWidth - pre.scrollWidth)"
+        )
+
+    assert rooms and min(rooms) >= 0
+
+
 IN_SIGHT = """const link = document.querySelector(arguments[0]), box = link.getBoundingClientRect();
     const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
     return link.contains(found) == arguments[1]"""
