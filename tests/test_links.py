@@ -40,14 +40,20 @@ def test_next_is_the_next_chapter_to_read():
 def test_links_between_chapters_lead_somewhere():
     "And if the text of a link is a number, or ends with 'chapter' and one, it is the number of that chapter."
     numbers = {chapter.name: chapter.number for chapter in chapters()}
-    link = r"\[([^]]*)\]\(([^)#\s]+)\.ipynb(?:#[^)]*)?\)"
+    link = r"\[([^]]*)\]\((?:nbs/)?([^)#\s]+)\.ipynb(?:#[^)]*)?\)"
     wrong = []
 
-    for chapter, cell in text_cells():
-        for text, target in re.findall(link, cell.source):
+    places = {
+        f"{chapter.name}, cell {cell.id}": cell.source for chapter, cell in text_cells()
+    }
+    for page in (ROOT / "README.md", *(ROOT / "nbs").glob("*.md")):
+        places[page.name] = page.read_text(encoding="utf-8")
+
+    for place, source in places.items():
+        for text, target in re.findall(link, source):
             said = re.search(r"(?:^|[Cc]hapter )(\d{2,3})$", text)
             if target not in numbers or (said and said[1] != numbers[target]):
-                wrong.append(f"{chapter.name}, cell {cell.id}: [{text}]({target}.ipynb)")
+                wrong.append(f"{place}: [{text}]({target}.ipynb)")
 
     assert not wrong, "\n".join(wrong)
 
