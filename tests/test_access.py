@@ -76,9 +76,11 @@ def settle(browser):
 
 
 def unfold(browser):
+    "And show what is seen only under the mouse, or after scrolling."
     browser.execute_script(
         """document.querySelectorAll('details').forEach(d => { d.open = true });
-        document.head.append(Object.assign(document.createElement('style'), {textContent: '* { transition: none !important }'}))"""
+        document.head.append(Object.assign(document.createElement('style'), {textContent:
+            '* { transition: none !important } .headerlink { visibility: visible !important } #pst-back-to-top { display: block !important }'}))"""
     )
     settle(browser)
 
