@@ -1152,6 +1152,7 @@ def test_all_that_is_wrong_with_a_text_is_said(browser, page):
     assert "yours has 1" in texts_of(browser, ".touch-remark")[0]
     type_text(browser, "42")
     assert fault(browser).startswith("“42” isn't a number")
+    assert fault(browser).endswith("It knows 3, 4, 5, 6, 7, 8, 9, 10, 11 and 12.")
     assert texts_of(browser, ".touch-remark") == [""]
 
 
@@ -1341,6 +1342,19 @@ def test_an_unknown_model_starts_with_a_word_that_it_knows(browser, page):
     wait_for(browser, "return State.state.name === 'other' && State.state.text")
     assert not fault(browser)
     assert not texts_of(browser, ".touch-examples *")
+    assert not errors(browser)
+
+
+def test_a_window_may_change_its_size_while_the_page_loads(browser, page):
+    resize = (
+        "addEventListener('DOMContentLoaded', () => dispatchEvent(new Event('resize')))"
+    )
+    added = browser.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": resize}
+    )
+    open_page(browser, page)
+    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
     assert not errors(browser)
 
 

@@ -275,7 +275,7 @@ const Beam = (() => {
   }
 
   function fade_tree() {
-    const scroll = place("tree").firstChild;
+    const scroll = place("tree")?.firstChild; // none while the page loads
     if (scroll) fade(scroll);
   }
 

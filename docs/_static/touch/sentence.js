@@ -42,7 +42,8 @@ const Sentence = (() => {
     if (unknown.length) {
       const { unit } = State.about();
       const are_not = unknown.length > 1 ? `aren't ${unit}s` : `isn't a ${unit}`;
-      return { fault: `${quoted(unknown)} ${are_not} this model knows. “More about it” lists its ${unit}s.` };
+      const known = ids.size > LONGEST ? `“More about it” lists its ${unit}s` : `It knows ${listed([...ids.keys()])}`;
+      return { fault: `${quoted(unknown)} ${are_not} this model knows. ${known}.` };
     }
     return { text: found.join(" ") };
   }
