@@ -132,7 +132,6 @@ def main(options):
         side: statistics.median(run["train_seconds"] for run in found)
         for side, found in runs.items()
     }
-    print("times as fast:", round(medians["theirs"] / medians["ours"], 1))
     print(
         "written to",
         results.save(
