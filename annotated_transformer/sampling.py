@@ -98,10 +98,18 @@ def sample(
     src: Tensor,  # B S, source ids with EOS, on the model's device
     max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
     special: SpecialTokens | None = None,  # None: those of the model's configuration
-    **options,  # of `sampler`
+    *,
+    temperature: float = 1.0,  # above 1 flatter, below 1 sharper; 0: the most probable
+    top_k: int | None = None,  # tokens to choose from; None: all
+    top_p: float | None = None,  # fraction of the probability to choose from; None: all
+    min_p: float | None = None,  # least share of the best token's probability; None: any
+    generator: torch.Generator | None = None,  # of the random numbers; None: torch's own
 ) -> Hypotheses:  # its scores are the model's own, before temperature and filters
     "Draw one token after another from the model's distribution."
-    return decode_tokens(model, src, sampler(**options), max_len, special=special)
+    choose = sampler(
+        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
+    )
+    return decode_tokens(model, src, choose, max_len, special=special)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #sampling-more-imports
 from .config import argument_error, check_sizes
