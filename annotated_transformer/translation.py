@@ -161,10 +161,20 @@ class Translator:
         sentences: list,  # of texts, or any iterable
         *,
         n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
-        **options,  # of `search`
+        beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
+        length_penalty: float = 0.6,  # alpha
+        early_stopping: bool = False,  # see `beam_search`
+        batch_size: int = 100,  # sentences decoded together
     ) -> list:  # of texts, in the same order; or of lists of texts
         "Translate sentences. An empty one stays empty; one that is too long is refused."
-        answers = self.search(self.encode(sentences), n_best=n_best, **options)
+        answers = self.search(
+            self.encode(sentences),
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            early_stopping=early_stopping,
+            batch_size=batch_size,
+        )
 
         if n_best is None:
             return [self.tokenizer.decode(ids) for ids in answers]
@@ -192,11 +202,13 @@ class Translator:
     def trace(
         self,
         sentence: str,  # of any words
-        **options,  # of `search`
+        *,
+        beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
+        length_penalty: float = 0.6,  # alpha
     ) -> AttentionMaps:
         "The attention of every head while a sentence is translated."
         [source] = self.encode([sentence])
-        [answer] = self.search([source], **options)
+        [answer] = self.search([source], beam_size=beam_size, length_penalty=length_penalty)
 
         def word(id):
             return self.tokenizer.words([id])[0]
@@ -234,7 +246,8 @@ def translate_lines(
     *,
     n_best: int | None = None,  # translations of each; None: one
     at_once: int = 1000,  # lines that are read and translated together
-    **options,  # of `Translator.search`
+    beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
+    length_penalty: float = 0.6,  # alpha
 ) -> Iterator[tuple[str, list, str]]:  # text, its translations, its fault
     "Translate line by line, however many there are."
     lines = iter(stream)
@@ -250,7 +263,9 @@ def translate_lines(
             texts.append(text)
             faults.append(fault)
 
-        answers = translator.translate(texts, n_best=n_best, **options)
+        answers = translator.translate(
+            texts, n_best=n_best, beam_size=beam_size, length_penalty=length_penalty
+        )
         if n_best is None:
             answers = [[answer] for answer in answers]
         yield from zip(texts, answers, faults)
@@ -259,10 +274,22 @@ def translate_lines(
 def translate(
     folder: str | os.PathLike[str],  # with model and tokenizer, or see `find_model`
     sentences: list,  # of texts
-    **options,  # of `Translator.translate`
+    *,
+    n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
+    beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
+    length_penalty: float = 0.6,  # alpha
+    early_stopping: bool = False,  # see `beam_search`
+    batch_size: int = 100,  # sentences decoded together
 ) -> list:  # of texts, in the same order
     "Translate sentences with a saved model."
-    return Translator.load(folder).translate(sentences, **options)
+    return Translator.load(folder).translate(
+        sentences,
+        n_best=n_best,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        early_stopping=early_stopping,
+        batch_size=batch_size,
+    )
 
 
 def load_pretrained(

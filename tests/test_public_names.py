@@ -1,5 +1,6 @@
 "The names of the package, loaded when they are asked for."
 
+import inspect
 import subprocess
 import sys
 
@@ -43,3 +44,37 @@ def test_an_unknown_name_is_refused():
         annotated_transformer.Transfomer  # noqa: B018
     with pytest.raises(ImportError):
         from annotated_transformer import Transfomer  # noqa: F401
+
+
+# these are fields of a configuration, which refuses other names and lists its own
+FIELDS = ("from_huggingface", "preset", "replace")
+
+
+def test_signatures_name_every_option():
+    "An editor and `help` can't show what `**options` hides."
+    seen = 0
+    hidden = []
+    for name in NAMES:
+        found = getattr(annotated_transformer, name)
+        functions = [found]
+        if inspect.isclass(found):
+            methods = inspect.getmembers(found, inspect.isroutine)
+            functions = [method for key, method in methods if not key.startswith("_")]
+
+        for function in functions:
+            home = getattr(function, "__module__", None) or ""
+            if home.startswith(PACKAGE.name) and function.__name__ not in FIELDS:
+                kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+                seen += len(kinds)
+                if inspect.Parameter.VAR_KEYWORD in kinds:
+                    hidden.append(f"{name}: {function.__qualname__}")
+
+    assert seen > 100
+    assert not hidden, hidden
+
+
+def test_a_misspelt_option_is_refused_by_the_function_that_was_called():
+    calls = dict(sample=[None, None], generate=[None, None, "a"], translate=["cat", ["a"]])
+    for name, arguments in calls.items():
+        with pytest.raises(TypeError, match=f"^{name}.. got an unexpected .* 'beam_sise'"):
+            getattr(annotated_transformer, name)(*arguments, beam_sise=3)
