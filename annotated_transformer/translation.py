@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -71,9 +71,8 @@ def find_model(
         ) from None
 
 # %% ../nbs/46_translation.ipynb #translator
-@dataclass
-class Translator:
-    "A trained model and its tokenizer: sentences in, sentences out."
+class Translator(NamedTuple):
+    "The pair of a trained model and its tokenizer: sentences in, sentences out."
 
     model: Transformer  # in evaluation mode
     tokenizer: Tokenizer  # with whose ids it was trained
@@ -86,12 +85,13 @@ class Translator:
     ) -> Translator:
         "Raises `FileNotFoundError` or `ValueError` that names what is missing or wrong."
         folder = find_model(folder)
+        model = load_model(folder, Transformer, pick_device(device))
+
         tokenizer_class = BPETokenizer
         if (folder / 'vocab.json').is_file():
             tokenizer_class = WordTokenizer
         tokenizer = tokenizer_class.load(folder)
 
-        model = load_model(folder, Transformer, pick_device(device))
         if next(model.parameters()).dtype == torch.float16:
             model.float()
         if model.config.vocab_size != len(tokenizer):
@@ -107,6 +107,8 @@ class Translator:
         sentences: list,  # of texts, or any iterable
     ) -> list:  # of lists of ids
         "Ids of sentences, with spaces and letters in the form used in training."
+        if isinstance(sentences, str):
+            raise argument_error('sentences', sentences, 'a list of texts, even of one')
         texts = [clean_text(sentence) for sentence in checked_texts(sentences)]
         return self.tokenizer.encode_all(texts)
 
@@ -272,7 +274,7 @@ def translate_lines(
 
 
 def translate(
-    folder: str | os.PathLike[str],  # with model and tokenizer, or see `find_model`
+    translator: Translator | str | os.PathLike[str],  # loaded; or a folder or a name
     sentences: list,  # of texts
     *,
     n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
@@ -281,8 +283,17 @@ def translate(
     early_stopping: bool = False,  # see `beam_search`
     batch_size: int = 100,  # sentences decoded together
 ) -> list:  # of texts, in the same order
-    "Translate sentences with a saved model."
-    return Translator.load(folder).translate(
+    """Translate sentences with a `Translator`, or with the one in a folder or of this name
+    (see `load_pretrained`)."""
+    if isinstance(translator, (str, os.PathLike)):
+        translator = Translator.load(translator)
+    if not isinstance(translator, Translator):
+        raise argument_error(
+            'translator',
+            type(translator).__name__,
+            'a Translator, as load_pretrained returns it, or its folder or name',
+        )
+    return translator.translate(
         sentences,
         n_best=n_best,
         beam_size=beam_size,
@@ -296,6 +307,7 @@ def load_pretrained(
     name: str,  # of a model that comes with the package, such as 'numbers-en-de'
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
 ) -> Translator:
-    "Open a small trained model. Raises `ValueError` that lists the names there are."
+    """Open a small trained model with its tokenizer. Raises `ValueError` that lists the
+    names there are. For a folder of yours, use `Translator.load`."""
     check_choice('name', name, pretrained_names())
     return Translator.load(PRETRAINED / name, device)
