@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Optional, get_type_hints
@@ -58,9 +59,9 @@ from .utils.signals import Interrupted
 
 # %% auto #0
 __all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'show_version', 'program',
-           'Stopped', 'main', 'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'run_experiment',
-           'default_folder', 'configure', 'Setting', 'add_training_command', 'parse_ids', 'check_page', 'answer_lines',
-           'check_decodes', 'decode', 'translate', 'generate']
+           'Stopped', 'main', 'option_name', 'option_error', 'say_how_to_go_on', 'explain_failures', 'ask_to_replace',
+           'run_experiment', 'default_folder', 'configure', 'Setting', 'add_training_command', 'parse_ids',
+           'check_page', 'answer_lines', 'check_decodes', 'decode', 'translate', 'generate']
 
 # %% ../nbs/93_cli.ipynb #program
 app = typer.Typer(
@@ -171,6 +172,8 @@ def option_error(
     name, got, rest = str(error).partition(': got ')
     if name in OPTION_NAMES or name in SAME_NAMES:
         name = option_name(name)
+    for flag in ('resume', 'overwrite'):
+        rest = rest.replace(f'{flag}=True', option_name(flag))
     return typer.BadParameter('\n'.join([f'{name}{got}{rest}', *kept]))
 
 # %% ../nbs/93_cli.ipynb #prepare
@@ -220,6 +223,17 @@ Device = Annotated[
 ]
 
 
+def ask_to_replace(
+    folder: Path,  # for the results
+    found: str,  # what is there, in words
+) -> bool:  # False where nobody can be asked
+    "Ask on a terminal whether a run is to be replaced. No ends the program."
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    question = f'{folder} holds {found}.\nReplace it? (--out FOLDER writes to another one)'
+    return typer.confirm(question, abort=True, err=True)
+
+
 def run_experiment(
     experiment: Experiment,  # what to run
     settings: dict,  # of its configuration, and `preset`; None: not given
@@ -237,8 +251,7 @@ def run_experiment(
         bool,
         typer.Option(
             '--overwrite',
-            help='Write even if the folder holds other files (they are kept) '
-            'or an unfinished run.',
+            help='Replace the run that the folder holds, finished or not; keep other files.',
         ),
     ] = False,
     minutes: Annotated[
@@ -275,6 +288,7 @@ def run_experiment(
             folder,
             resume=resume,
             overwrite=overwrite,
+            confirm=partial(ask_to_replace, folder),
             every_minutes=minutes,
             tensorboard=tensorboard,
             device=device,

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shutil
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from torch import nn
 from ..checkpoint import Checkpoints, write_model
 from ..config import Config, argument_error
 from annotated_transformer.utils.atomic_folders import (
+    MANIFEST,
     check_replaceable,
     lock_folder,
     write_folder,
@@ -32,8 +34,8 @@ from ..training import TrainConfig
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
-           'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'check_same_config',
-           'describe_kept', 'keep_interrupted', 'run_and_save']
+           'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'changed_options',
+           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'run_and_save']
 
 # %% ../../nbs/92_experiments.runs.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -224,7 +226,8 @@ def save_result(
     with write_folder(folder, overwrite) as new:
         write_model(result.model, new, result.tokenizer)
 
-        metrics = json.dumps(result.metrics, indent=2) + '\n'
+        numbers = dict(result.metrics, summary=result.summary)
+        metrics = json.dumps(numbers, indent=2) + '\n'
         (new / 'metrics.json').write_text(metrics, encoding='utf-8')
 
         result.history.save(new / 'history.csv')
@@ -246,12 +249,15 @@ def sibling_path(
 
 def begin_or_resume(
     config: Config,  # of the run
-    checkpoints: Path,  # folder of its checkpoints
+    folder: Path,  # for its result
     *,
-    resume: bool,  # resume from them
-    overwrite: bool,  # remove them
+    resume: bool,  # resume from its checkpoints
+    overwrite: bool,  # remove them, and replace any result
+    confirm: Callable[[str], bool] | None = None,  # see `run_and_save`
 ):
-    "Make the folder of checkpoints ready. Raises `ValueError` if it holds another run."
+    """Make the folder of checkpoints ready. Raises `ValueError` if that or the folder of
+    the result holds another run."""
+    checkpoints = sibling_path(folder, '.checkpoints')
     note = checkpoints / 'experiment.json'
     content = [path for path in checkpoints.rglob('*') if path.is_file() and path != note]
     if content and not note.is_file():
@@ -274,7 +280,13 @@ def begin_or_resume(
             'folder',
             str(checkpoints),
             'no unfinished run there; continue '
-            'it with `resume`, or remove it with `overwrite`',
+            'it with resume=True, or remove it with overwrite=True',
+        )
+
+    found = describe_replaced(config, folder)
+    if found and not overwrite and not (confirm and confirm(found)):
+        raise argument_error(
+            'folder', str(folder), f'another folder, or overwrite=True: it holds {found}'
         )
 
     if checkpoints.exists():
@@ -283,21 +295,58 @@ def begin_or_resume(
     note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
 
 
+def changed_options(
+    config: Config,  # of a run
+    before: dict,  # that of an earlier run, from a file
+) -> dict:  # name -> (before, now)
+    "The options that are not as they were."
+    default = type(config)().to_dict()  # of options that the file does not know yet
+    before = json.loads(json.dumps(default)) | before
+    now = json.loads(json.dumps(config.to_dict()))  # with lists in place of tuples
+
+    changed = {}
+    for name in {**now, **before}:
+        if before.get(name) != now.get(name):
+            changed[name] = before.get(name), now.get(name)
+    return changed
+
+
 def check_same_config(
     config: Config,  # of the run to resume
     note: Path,  # where `begin_or_resume` wrote it down
 ):
     "Raise `ValueError` naming the first option that is not as it was."
-    default = type(config)().to_dict()  # of options that the note does not know yet
-    before = json.loads(json.dumps(default))
-    before.update(json.loads(note.read_text(encoding='utf-8')))
+    before = json.loads(note.read_text(encoding='utf-8'))
+    changed = changed_options(config, before)
+    if changed:
+        name, (value, given) = next(iter(changed.items()))
+        raise argument_error(name, given, f'{value!r}, as in the run to be resumed')
 
-    now = json.loads(json.dumps(config.to_dict()))  # with lists in place of tuples
-    for name, value in now.items():
-        if before.get(name) != value:
-            raise argument_error(
-                name, value, f'{before.get(name)!r}, as in the run to be resumed'
-            )
+
+def describe_replaced(
+    config: Config,  # of a new run
+    folder: Path,  # for its result
+) -> str:  # empty if nothing is lost: no run is there, or one with the same options
+    "Say what a run would replace: its date, its score, and the options that differ."
+    if not (folder / MANIFEST).is_file():
+        return ''  # not written by this library
+
+    written = time.localtime((folder / MANIFEST).stat().st_mtime)
+    date = time.strftime('%Y-%m-%d %H:%M', written)
+    try:
+        metrics = json.loads((folder / 'metrics.json').read_text(encoding='utf-8'))
+        changed = changed_options(config, metrics['config'])
+    except (OSError, ValueError, TypeError, KeyError):
+        files = sorted(path.name for path in folder.iterdir())
+        return f'what was saved on {date}: {", ".join(files)}'
+    if not changed:
+        return ''
+
+    score = metrics.get('summary', 'its score is in metrics.json')
+    options = [f'{name} {old!r}, now {new!r}' for name, (old, new) in changed.items()]
+    if len(options) > 3:
+        options[3:] = [f'and {len(options) - 3} more']
+    return f'the run of {date} ({score}), with {"; ".join(options)}'
 
 
 def describe_kept(
@@ -346,7 +395,8 @@ def run_and_save(
     folder,  # for the result
     *,
     resume: bool = False,  # continue an interrupted run
-    overwrite: bool = False,  # whatever the folder holds, and an unfinished run
+    overwrite: bool = False,  # replace any run, finished or not; keep other files
+    confirm: Callable[[str], bool] | None = None,  # is told what run would be replaced
     every_minutes: float = 5.0,  # between two checkpoints
     tensorboard: bool = False,  # write the history for TensorBoard as it grows
     **options,  # of the experiment's `run`
@@ -364,7 +414,9 @@ def run_and_save(
         )
 
         def begin():
-            begin_or_resume(config, checkpoints.folder, resume=resume, overwrite=overwrite)
+            begin_or_resume(
+                config, folder, resume=resume, overwrite=overwrite, confirm=confirm
+            )
 
         run_on_rank_zero(begin)
 
