@@ -684,7 +684,7 @@ def translate(
     ] = False,
     device: Device = 'auto',
 ):
-    "Translate each line of standard input."
+    "Translate standard input, one sentence per line."
     try:
         check_beam(beam, length_penalty, n_best)
         folder = find_model(model)

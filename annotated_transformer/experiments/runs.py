@@ -342,7 +342,8 @@ def describe_replaced(
     if not changed:
         return ''
 
-    score = metrics.get('summary', 'its score is in metrics.json')
+    summary = metrics.get('summary', 'its score is in metrics.json')
+    score = '; '.join(summary.splitlines())
     options = [f'{name} {old!r}, now {new!r}' for name, (old, new) in changed.items()]
     if len(options) > 3:
         options[3:] = [f'and {len(options) - 3} more']
