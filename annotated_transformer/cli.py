@@ -694,9 +694,13 @@ def translate(
 
         # at a terminal each sentence is answered at once; more together take less time
         at_once = 1 if line_buffered or sys.stdin.isatty() else 1000
-        options = dict(beam_size=beam, length_penalty=length_penalty)
         lines = translate_lines(
-            sys.stdin.buffer, translator, n_best=n_best, at_once=at_once, **options
+            sys.stdin.buffer,
+            translator,
+            n_best=n_best,
+            at_once=at_once,
+            beam_size=beam,
+            length_penalty=length_penalty,
         )
 
         first = ''  # sentence that is not empty
@@ -711,7 +715,8 @@ def translate(
                 first = text.strip()
 
         if attention is not None and first:
-            view = attention_view(translator.trace(first, **options))
+            maps = translator.trace(first, beam_size=beam, length_penalty=length_penalty)
+            view = attention_view(maps)
             typer.echo(f'written to {view.save(attention, title=first)}', err=True)
         elif attention is not None:
             typer.echo('no sentence, so no page', err=True)
