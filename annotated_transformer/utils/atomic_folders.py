@@ -324,9 +324,10 @@ def lock_folder(
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout as error:
-        raise argument_error(
-            'folder', str(folder), 'one that no other process is writing to'
-        ) from error
+        expected = 'one that no other process is writing to'
+        if not Path(lock.lock_file).exists():  # nobody could lock it: a folder of /proc
+            expected = 'a folder that can be made'
+        raise argument_error('folder', str(folder), expected) from error
     except OSError as error:
         raise argument_error(
             'folder', str(folder), f'a folder that can be made ({error.strerror})'
