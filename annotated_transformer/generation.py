@@ -41,6 +41,7 @@ from annotated_transformer.translation import (
     pretrained_names,
 )
 from .utils.atomic_folders import MANIFEST
+from .utils.memory import check_memory
 
 # %% auto #0
 __all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop',
@@ -182,8 +183,13 @@ def limit_new_tokens(
     max_new_tokens: int | None,  # None: 200, or as many as there are positions for
 ) -> int:  # tokens
     """How many tokens may be written. Raises `ValueError` for a prompt, or for a number of
-    new tokens, that the model has no positions for."""
+    new tokens, that the model has no positions for, and for a prompt too long to read."""
     room = answer_limit(model, torch.tensor([prompt]))  # None: any number
+    n_tokens = len(prompt)
+    device = next(model.parameters()).device
+    # measured, for a tiny GPT: 7 bytes for each pair of tokens
+    check_memory(7 * n_tokens**2, 'reading it', device, prompt=f'{n_tokens:,} tokens')
+
     if max_new_tokens is None:
         return DEFAULT_NEW_TOKENS if room is None else min(DEFAULT_NEW_TOKENS, room)
 
