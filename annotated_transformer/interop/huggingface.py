@@ -262,6 +262,7 @@ def model_folder(
     try:
         return Path(snapshot_download(model, revision=revision, allow_patterns=[*files]))
     except (OSError, ValueError) as error:
+        expected += '; there is no such folder, and the Hub says'
         raise argument_error('model', model, f'{expected}: {error}') from error
 
 # %% ../../nbs/89_interop.hub.ipynb #with-originals
