@@ -104,7 +104,9 @@ class LanguageModelConfig(ExperimentConfig):
         n_paragraphs = sum(len(paragraphs) for paragraphs in topics.values())
         if n_paragraphs < 2:
             raise argument_error(
-                'text', self.text, 'a file with at least two different paragraphs'
+                'text',
+                self.text,
+                'a file with at least two different paragraphs, and a blank line between',
             )
         return topics
 
