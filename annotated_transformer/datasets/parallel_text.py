@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,16 @@ from annotated_transformer.config import (
     check_numbers,
     check_sizes,
 )
+from ..metrics import base_language
 
 if TYPE_CHECKING:  # it imports this module
     from annotated_transformer.datasets.streamed_text import StreamedPairs
 
 # %% auto #0
-__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'HEADER_WORDS', 'clean_text', 'clean_pairs', 'has_text',
-           'fold_text', 'text_digest', 'ParallelText', 'plain_name', 'check_beginning', 'text_lines', 'read_text_files',
-           'read_tsv', 'csv_hint', 'is_header', 'read_pairs']
+__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'NO_TEXT', 'HEADER_WORDS', 'clean_text',
+           'clean_pairs', 'has_text', 'without_formats', 'fold_text', 'text_digest', 'ParallelText', 'plain_name',
+           'ending_language', 'check_beginning', 'text_lines', 'read_text_files', 'read_tsv', 'as_tabs', 'format_hint',
+           'is_header', 'read_pairs']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-text
 def clean_text(
@@ -73,7 +75,7 @@ def clean_pairs(
 
             cleaned = tuple(clean_text(text) for text in pair)
             shorter, longer = sorted(len(text) for text in cleaned)
-            digest = text_digest(*cleaned)
+            digest = text_digest(*map(without_formats, cleaned))
             if not all(has_text(text) for text in cleaned):
                 dropped['empty'] += 1
             elif max_length is not None and longer > max_length:
@@ -103,11 +105,20 @@ def has_text(
     return any(unicodedata.category(character) not in INVISIBLE for character in text)
 
 
+def without_formats(
+    text: str,  # any
+) -> str:  # without soft hyphens, marks of direction, spaces of no width, ...
+    "Leave out Unicode's format characters, to compare texts: they can't be seen."
+    if text.isprintable():  # for speed: format characters aren't
+        return text
+    return ''.join(char for char in text if unicodedata.category(char) != 'Cf')
+
+
 def fold_text(
     text: str,  # any
-) -> str:  # the same for texts that differ in case or spaces only
-    "Ignore case and extra spaces, to compare texts."
-    return clean_text(text.casefold())
+) -> str:  # the same for texts that differ in case, spaces or format characters only
+    "Ignore case, extra spaces and what can't be seen, to compare texts."
+    return clean_text(without_formats(text).casefold())
 
 
 def text_digest(
@@ -195,6 +206,25 @@ def plain_name(
     return path.stem if path.suffix.lower() in OPENERS else path.name
 
 
+LANGUAGES = set(  # codes of two letters, ISO 639-1
+    'aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv '
+    'cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho '
+    'hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku '
+    'kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn '
+    'no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl '
+    'sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve '
+    'vi vo wa wo xh yi yo za zh zu'.split()
+)
+
+
+def ending_language(
+    path: Path,  # of a text
+) -> str:  # code, as it is written there; empty: none
+    "The language that the ending of a file's name says: 'de' for a.de, a.de.gz and a.de.txt."
+    ending = plain_name(path).removesuffix('.txt').rpartition('.')[2]
+    return ending if base_language(ending) in LANGUAGES else ''
+
+
 def check_beginning(
     path: Path,  # of a text
     line: bytes,  # its first line
@@ -225,7 +255,10 @@ def text_lines(
                 try:
                     text = line.decode('utf-8')
                 except UnicodeDecodeError as error:
-                    raise ValueError(f'{path}, line {number}: {error}') from error
+                    raise ValueError(
+                        f'{path}, line {number}: {error}; save it as UTF-8, '
+                        'for example with iconv -f LATIN1 -t UTF-8'
+                    ) from error
 
                 # a byte order mark; in files that were joined not only at the beginning
                 text = text.lstrip('\ufeff').rstrip('\r\n')
@@ -260,18 +293,33 @@ def read_text_files(
         yield source, target
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #read-tsv
+NO_TEXT = re.compile(  # a number, or an address
+    r'[-+]?[\d.,]*\d(e[-+]?\d+)?|\w+://\S*', re.IGNORECASE
+)
+
+
 def read_tsv(
     path,  # columns with tabs between, UTF-8, may be compressed
-    source_column: int = 0,  # of the source text, counted from 0
-    target_column: int = 1,  # of the target text
+    source_column: int | None = None,  # of the source text, counted from 0; None: 0
+    target_column: int | None = None,  # of the target text; None: 1
 ) -> Iterator:  # of (source text, target text)
-    "Read pairs from one file, leaving out Tatoeba's ids. Raises `ValueError` for malformed lines."
-    columns = (source_column, target_column)
+    """Read pairs from one file, leaving out Tatoeba's ids. Raises `ValueError` for malformed
+    lines, and for columns without text unless they were chosen."""
+    chosen = source_column is not None or target_column is not None
+    columns = (
+        0 if source_column is None else source_column,
+        1 if target_column is None else target_column,
+    )
     whole = all(type(column) is int and column >= 0 for column in columns)
-    if not whole or source_column == target_column:
+    if not whole or columns[0] == columns[1]:
         raise argument_error(
             'source_column, target_column', columns, 'two different whole numbers from 0 up'
         )
+
+    first = ''  # line that isn't blank
+    n_lines = 0  # that aren't blank
+    n_without_text = [0, 0]  # lines, for source and target
+    n_quoted = 0  # lines with both texts in quotation marks
 
     for number, line in enumerate(text_lines(path), 1):
         fields = line.split('\t')
@@ -287,42 +335,109 @@ def read_tsv(
 
         n_columns = max(columns) + 1
         if not line.strip():
-            fields = [''] * n_columns  # an empty pair, which cleaning will drop
+            yield '', ''  # cleaning will drop it
+            continue
+
         if len(fields) < n_columns:
             raise ValueError(
                 f'{path}, line {number}: {len(fields)} columns with tabs '
                 f'between, expected {n_columns} or more: {line[:60]!r}'
-                f'{csv_hint(Path(path), number, line)}'
+                f'{format_hint(Path(path), number, line)}'
             )
-        yield tuple(fields[column] for column in columns)
+
+        # with a tab too many, a text is in the wrong column
+        first = first or line
+        n_tabs = first.count('\t')
+        if line.count('\t') != n_tabs and (
+            line.rstrip('\t').count('\t') != first.rstrip('\t').count('\t')
+        ):
+            raise ValueError(
+                f'{path}, line {number}: {len(fields)} columns with tabs between, expected '
+                f'{n_tabs + 1}, as in the lines before it: {line[:60]!r} '
+                f"(awk -F'\\t' 'NF == {n_tabs + 1}' keeps the others)"
+            )
+
+        pair = tuple(fields[column] for column in columns)
+        n_lines += 1
+        n_quoted += all(len(text) > 1 and text[0] == text[-1] == '"' for text in pair)
+        for side, text in enumerate(pair):
+            if NO_TEXT.fullmatch(text.strip()):
+                n_without_text[side] += 1
+        yield pair
+
+    for column, n in zip(columns, n_without_text):
+        if n > n_lines / 2:
+            said = (
+                f'{path}: column {column + 1} has numbers or addresses in {n:,} of '
+                f'{n_lines:,} lines, expected texts; choose two columns (--columns 2,3 on '
+                'the command line, source_column and target_column, from 0, in Python)'
+            )
+            if not chosen and first.count('\t') > 1:
+                raise ValueError(said)
+            warnings.warn(said)
+
+    if n_quoted > n_lines / 2:
+        rows = 'csv.reader(sys.stdin, delimiter="\\t")'
+        command = as_tabs(path, '*row', rows, 'csv, sys')
+        warnings.warn(
+            f'{path}: in {n_quoted:,} of {n_lines:,} lines both texts are in quotation marks, '
+            f'which are kept; if a program put them there, take them out: {command}'
+        )
 
 
-def csv_hint(
+def as_tabs(
+    path,  # of a file
+    columns: str,  # of a row, in Python
+    rows: str,  # of the file, likewise
+    modules: str,  # that this needs
+) -> str:  # to be typed
+    "The command that writes a file anew, with tabs between its columns."
+    code = f'import {modules}; [print({columns}, sep="\\t") for row in {rows}]'
+    return f"python -c '{code}' < {Path(path).name} > pairs.tsv"
+
+
+def format_hint(
     path: Path,  # of a file that should have tabs
     number: int,  # of the line, from 1
     line: str,  # that has too few of them
-) -> str:  # what to do if it looks like CSV; empty if it doesn't
-    "How to convert a file to tabs, if its columns have commas or semicolons between them."
+) -> str:  # what to do; empty if it looks like nothing in particular
+    "What a file without tabs looks like, and how to convert it."
     is_csv = plain_name(path).lower().endswith('.csv')
-    if number > 1 and not is_csv:  # a sentence with a comma in it
+    if number > 1 and not is_csv:  # a sentence, among pairs
         return ''
 
+    if ending_language(path):
+        return '. If it has one language, name the file of the other one, too: a.en,a.de'
+    if line.lstrip().startswith('{'):
+        rows = 'map(json.loads, sys.stdin)'
+        command = as_tabs(path, 'row["en"], row["de"]', rows, 'json, sys')
+        return (
+            '. It looks like JSON lines. Convert it, with its own names for "en" and "de": '
+            f'{command}'
+        )
+    if '|||' in line:
+        command = as_tabs(path, '*row.strip().split("|||")', 'sys.stdin', 'sys')
+        return f'. It looks like texts with ||| between. Convert it: {command}'
+
     for separator, option in ((',', ''), (';', ', delimiter=";"')):
-        if len(next(csv.reader([line], delimiter=separator), [])) > 1:
-            code = f'[print(*row, sep="\\t") for row in csv.reader(sys.stdin{option})]'
+        lines = [line] if is_csv else islice(text_lines(path), 100)
+        rows = [*csv.reader((text[:1000] for text in lines), delimiter=separator)]
+        sizes = {len(row) for row in rows}
+        of_sentences = any(cell.startswith(' ') for row in rows for cell in row[1:])
+        if len(sizes) == 1 and sizes != {1} and (is_csv or not of_sentences):
+            command = as_tabs(path, '*row', f'csv.reader(sys.stdin{option})', 'csv, sys')
             return (
                 f'. It looks like CSV, with {separator!r} between the columns. Convert it: '
-                f"python -c 'import csv, sys; {code}' < {path.name} > pairs.tsv"
+                f'{command}'
             )
     return ''
 
 
-HEADER_WORDS = set(
+HEADER_WORDS = LANGUAGES | set(
     'source target src tgt trg text texts sentence sentences translation translations '
     'english german french chinese japanese korean spanish italian russian czech '
     'deutsch englisch anglais français 英文 中文 英语 汉语 日本語 英語 '
-    'ar bg cs da de el en es et fa fi fr he hi hr hu id it ja km ko lo lt lv my nb nl no pl '
-    'pt ro ru sk sl sr sv th tr uk ur vi zh eng deu fra zho cmn jpn kor'.split()
+    'eng deu fra zho cmn jpn kor'.split()
 )
 
 
