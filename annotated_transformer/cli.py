@@ -134,6 +134,7 @@ OPTION_NAMES = {  # argument of the library -> option, where it is not --argumen
     'every_minutes': '--checkpoint-minutes',
 }
 SAME_NAMES = (  # arguments of the library whose option is --argument
+    'columns',
     'corpus',
     'data_dir',
     'device',
@@ -145,7 +146,9 @@ SAME_NAMES = (  # arguments of the library whose option is --argument
     'patience',
     'seed',
     'shard',
+    'source',
     'steps',
+    'target',
     'task',
     'test',
     'text',
@@ -626,8 +629,9 @@ add_training_command(
             'Sizes and rates: numbers (minutes) or multi30k (hours on a CPU) '
             '[default: the corpus\'s own, else numbers].',
         ),
-        Setting('source', 'Source language.', default='en'),
-        Setting('target', 'Target language.', default='de'),
+        Setting('source', 'Source language [default: the ending of a.en, else en].'),
+        Setting('target', 'Target language [default: the ending of a.de, else de].'),
+        Setting('columns', 'Of pairs.tsv, from 1 [default: 1,2].'),
         Setting('data_dir', 'Folder of the corpus.', type=Path),
         Setting('validation', FILES),
         Setting('test', f'{FILES} Of multi30k: 2016, 2017, 2018 or mscoco.'),
@@ -684,7 +688,8 @@ def translate(
     ] = False,
     device: Device = 'auto',
 ):
-    "Translate standard input, one sentence per line."
+    """Translate standard input, one sentence per line. What has several sentences, or
+    half of one, is translated as if it were one."""
     try:
         check_beam(beam, length_penalty, n_best)
         folder = find_model(model)

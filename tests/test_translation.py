@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,8 @@ def test_a_saved_translator_translates_alike(corpus, uncut, tmp_path):
         TRANSLATION, config, tmp_path / "run", device="cpu", progress=False
     )
     assert same(saved, uncut)
+    assert (saved.config.source, saved.config.target) == ("en", "de")  # none were given
+    assert saved.metrics["task"] == f"{corpus} en-de"
     sources = [source for source, _ in saved.examples]
     assert (
         translate(tmp_path / "run", sources, beam_size=config.beam_size)
@@ -359,6 +362,49 @@ def test_a_streamed_corpus_gives_the_ids_of_one_in_memory(changes, corpus, divid
     _, tokenizer, streamed, _ = encode_parts(TranslationConfig(**divided | changes))
     _, other, listed, _ = encode_parts(TranslationConfig(corpus=corpus, **SMALL | changes))
     assert tokenizer == other and [*streamed] == [*listed]
+
+
+@pytest.mark.parametrize("option", ["--validation", "--test"])
+@pytest.mark.parametrize("wrong", ["b.de,b.en", "b.en,b.fr"])
+def test_the_command_refuses_held_out_files_in_other_languages(option, wrong, tmp_path):
+    for name in ("a.en", "a.de", "b.en", "b.de", "b.fr"):
+        (tmp_path / name).write_text("one\ntwo\n")
+    files = {"--corpus": "a.en,a.de", "--validation": "b.en,b.de", "--test": "b.en,b.de"}
+    files |= {option: wrong, "--data-dir": tmp_path, "--out": tmp_path / "run"}
+    words = [str(word) for pair in files.items() for word in pair]
+    result = CliRunner().invoke(cli.app, ["train-translation", *words])
+    assert result.exit_code == 2 and not (tmp_path / "run").exists()
+    said = " ".join(result.output.split())
+    expected = "expected the file in en first, then the one in de"
+    assert f"{option}: got '{wrong.replace(',', ', ')}', {expected}" in said
+
+
+def test_columns_are_chosen_by_number(corpus, divided, tmp_path):
+    for part in ("train", "validation", "test"):
+        path = tmp_path / f"{part}.tsv"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        scored = (f"0.{i}\t{line}\n" for i, line in enumerate(lines))
+        path.write_text("".join(scored), encoding="utf-8")
+    expected = open_parallel_text(corpus)
+    chosen = translation.open_text(TranslationConfig(**divided, columns="2,3"))
+    assert [*chosen.train] == expected.train and chosen.test == expected.test
+
+    whole = dict(corpus="train.tsv", data_dir=str(tmp_path), columns="3,2")
+    swapped = translation.open_text(TranslationConfig(**whole, source="de", target="en"))
+    pairs = swapped.train + swapped.validation + swapped.test
+    assert {pair[::-1] for pair in pairs} == {*expected.train}
+
+
+def test_a_full_disk_is_named(corpus, monkeypatch):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(translation.MappedPairs, "encode", full)
+    with pytest.raises(OSError, match=re.escape(tempfile.gettempdir())):
+        encode_parts(TranslationConfig(corpus=corpus, **SMALL))
+    nothing = SimpleNamespace(evaluated=dict, folder="runs/none.checkpoints")
+    with pytest.raises(OSError, match="runs/none.checkpoints; is the disk full"):
+        candidate_models(TranslationConfig(), None, nothing, torch.device("cpu"))
 
 
 def test_a_training_pair_that_is_held_out_is_not_learnt(divided, corpus, tmp_path):

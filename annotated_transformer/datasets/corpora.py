@@ -5,6 +5,7 @@
 # %% ../../nbs/49_datasets.corpora.ipynb #corpora-imports
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from .numbers import number_pairs
 from annotated_transformer.datasets.parallel_text import (
     ParallelText,
     clean_pairs,
-    plain_name,
+    ending_language,
     read_pairs,
 )
+from ..metrics import base_language
 
 # %% auto #0
-__all__ = ['CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'corpus_paths', 'check_order',
+__all__ = ['CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'corpus_paths', 'file_languages',
            'select_options', 'open_parallel_text']
 
 # %% ../../nbs/49_datasets.corpora.ipynb #corpus-paths
@@ -46,24 +48,59 @@ def corpus_paths(
         expected = 'a file of tab-separated pairs, or two files with a comma between them'
         if name == 'corpus':
             expected = f"'numbers', 'multi30k', {expected}"
-        if missing:
-            expected += f'; there is no file {missing[0]}'
+        for path in missing[:1]:
+            if path.is_dir():
+                expected += f'; {path} is a folder'
+            elif path.exists():
+                expected += (
+                    f'; {path} is a pipe and can\'t be read twice: write it to a file'
+                )
+            else:
+                expected += f'; there is no file {path}'
         raise argument_error(name, corpus, expected)
+
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise argument_error(name, corpus, 'two different files')
     return paths
 
 
-def check_order(
-    paths: list,  # of a corpus
+def file_languages(
+    name: str,  # 'corpus', 'validation' or 'test'
+    paths: list,  # its files; none for a corpus that has none
     *,
-    source: str,  # language that is read
-    target: str,  # language that is written
-):
-    "Refuse two files whose endings name the languages the other way round."
-    endings = [plain_name(path).rpartition('.')[2] for path in paths]
-    if source != target and endings == [target, source]:
+    source: str | None,  # language; None: as the first file's ending says, or English
+    target: str | None,  # language; None: as the second file's ending says, or German
+) -> tuple[str, str]:  # source, target
+    "The languages of files. Raises `ValueError` if their endings say others."
+    endings = ['', '']
+    if len(paths) == 2:
+        endings = [ending_language(path) for path in paths]
+    if source is None:
+        source = endings[0] or 'en'
+    if target is None:
+        target = endings[1] or 'de'
+
+    for option, language in (('source', source), ('target', target)):
+        is_code = re.fullmatch('[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*', str(language))
+        if not is_code:
+            raise argument_error(
+                option, language, 'the code of a language, such as de or zh-CN'
+            )
+    if source.lower() == target.lower():
         raise argument_error(
-            'corpus', endings, f'the file in {source} first: it is the source'
+            'target', target, f'a language other than the source, {source}'
         )
+
+    for ending, language, other in zip(endings, (source, target), (target, source)):
+        is_another = base_language(ending) != base_language(language) or ending == other
+        if ending and is_another:
+            raise argument_error(
+                name,
+                ', '.join(path.name for path in paths),
+                f'the file in {source} first, then the one in {target}; if the names are '
+                'right, change source and target (--source, --target)',
+            )
+    return source, target
 
 # %% ../../nbs/49_datasets.corpora.ipynb #open-parallel-text
 CLEANING_OPTIONS = ['max_length', 'max_ratio', 'deduplicate']  # of `clean_pairs`
@@ -89,11 +126,12 @@ def open_parallel_text(
     corpus: str,  # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
     data_dir=None,  # with the files in it; None: the usual place
     *,
-    source: str = 'en',  # language
-    target: str = 'de',  # language
+    source: str | None = None,  # language; None: what the file's ending says, or 'en'
+    target: str | None = None,  # language; None: what the file's ending says, or 'de'
     **options,  # some of `CORPUS_OPTIONS`; None: the default
 ) -> ParallelText:
     "Open a corpus by name, clean and divide it. Raises `ValueError` for unknown ones."
+    paths = []
     if corpus in ('numbers', 'multi30k'):
         kind = corpus
     else:
@@ -103,6 +141,7 @@ def open_parallel_text(
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         check_choice(f'{kind} option', name, CORPUS_OPTIONS[kind])
+    source, target = file_languages('corpus', paths, source=source, target=target)
 
     # a corpus of its own
     if kind == 'multi30k':
@@ -115,7 +154,6 @@ def open_parallel_text(
         return number_pairs(source=source, target=target, **options)
 
     # files: read, clean, divide
-    check_order(paths, source=source, target=target)
     pairs = read_pairs(paths, **select_options(options, COLUMN_OPTIONS))
     cleaned, report = clean_pairs(pairs, **select_options(options, CLEANING_OPTIONS))
     kept = list(cleaned)

@@ -18,8 +18,8 @@ from ..config import argument_error, check_choice
 from annotated_transformer.datasets.corpora import (
     CLEANING_OPTIONS,
     COLUMN_OPTIONS,
-    check_order,
     corpus_paths,
+    file_languages,
     select_options,
 )
 from .held_out import known_texts, shares_text
@@ -127,10 +127,15 @@ def read_held_out(
     name: str,  # 'validation' or 'test'
     corpus: str,  # 'pairs.tsv' or 'a.en,a.de'
     data_dir=None,  # where relative names begin; None: the current folder
+    *,
+    source: str,  # language
+    target: str,  # language
     **columns,  # of `read_tsv`
 ) -> list:  # of (source text, target text), a pair for each line
-    "Read a part that is already divided. Raises `ValueError` where a text is missing."
+    """Read a part that is already divided. Raises `ValueError` where a text is missing, or
+    in another language by the file's ending."""
     paths = corpus_paths(corpus, data_dir, name=name)
+    file_languages(name, paths, source=source, target=target)
     pairs = []
     for number, (source, target) in enumerate(read_pairs(paths, **columns), 1):
         pair = clean_text(source), clean_text(target)
@@ -198,8 +203,8 @@ def open_divided_text(
     test: str,  # likewise, kept in memory
     *,
     data_dir=None,  # where relative names begin; None: the current folder
-    source: str = 'en',  # language, of the first file or column
-    target: str = 'de',  # language
+    source: str | None = None,  # language; None: what the file's ending says, or 'en'
+    target: str | None = None,  # language; None: what the file's ending says, or 'de'
     **options,  # some of `DIVIDED_OPTIONS`; None: the default
 ) -> ParallelText:  # whose training part is `StreamedPairs`
     "Open a corpus in three parts, without the training pairs that would leak."
@@ -209,14 +214,18 @@ def open_divided_text(
     columns = select_options(options, COLUMN_OPTIONS)
     cleaning = select_options(options, CLEANING_OPTIONS)
 
+    paths = corpus_paths(train, data_dir)
+    source, target = file_languages('corpus', paths, source=source, target=target)
+    read_part = partial(
+        read_held_out, data_dir=data_dir, source=source, target=target, **columns
+    )
+
     # the published parts stay as they are
-    validation_pairs = read_held_out('validation', validation, data_dir, **columns)
-    test_pairs = read_held_out('test', test, data_dir, **columns)
+    validation_pairs = read_part('validation', validation)
+    test_pairs = read_part('test', test)
     known = known_texts(validation_pairs + test_pairs)
 
     # the training part is read again in every pass; the first one counts its pairs
-    paths = corpus_paths(train, data_dir)
-    check_order(paths, source=source, target=target)
     read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
     read_cleaned = partial(training_pairs, read, known, cleaning)
 

@@ -5,6 +5,7 @@
 # %% ../../nbs/39_experiments.translation.ipynb #translation-imports
 from __future__ import annotations
 
+import errno
 import tempfile
 import time
 import unicodedata
@@ -62,7 +63,7 @@ from ..transformer_config import NormOrder, TransformerConfig
 from ..translation import Translator
 
 # %% auto #0
-__all__ = ['TRANSLATION', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
+__all__ = ['TRANSLATION', 'TranslationConfig', 'column_options', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot', 'epochs']
 
 # %% ../../nbs/39_experiments.translation.ipynb #translation-config
 @dataclass(frozen=True)
@@ -71,8 +72,9 @@ class TranslationConfig(Config):
 
     # the corpus
     corpus: str = 'numbers'  # see `open_parallel_text`
-    source: str = 'en'  # language
-    target: str = 'de'  # language
+    source: str | None = None  # language; None: what the file's ending says, or 'en'
+    target: str | None = None  # language; None: what the file's ending says, or 'de'
+    columns: str | None = None  # two of a file with tabs, from 1, such as '2,3'; None: 1,2
     data_dir: str | None = None  # folder of the corpus; None: the usual place
     lowercase: bool = False  # all text in lower case
     nfkc: bool = False  # full-width letters and digits as the usual ones
@@ -136,6 +138,7 @@ class TranslationConfig(Config):
         check_probabilities(bpe_dropout=self.bpe_dropout)
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
 
+        column_options(self.columns)
         if self.corpus == 'multi30k':
             if self.validation is not None:
                 raise argument_error(
@@ -191,6 +194,20 @@ class TranslationConfig(Config):
             seed=self.seed,
         )
 
+
+def column_options(
+    columns: str | None,  # numbers of two columns, from 1, such as '2,3'
+) -> dict:  # of `read_tsv`, which counts from 0
+    "Which columns of a file with tabs are read."
+    if columns is None:
+        return {}
+
+    numbers = [number.strip() for number in columns.split(',')]
+    if len(numbers) != 2 or not all(n.isdecimal() and int(n) > 0 for n in numbers):
+        raise argument_error('columns', columns, 'two numbers from 1 up, such as 2,3')
+    source, target = (int(number) - 1 for number in numbers)
+    return dict(source_column=source, target_column=target)
+
 # %% ../../nbs/39_experiments.translation.ipynb #freeze-segmentation
 def freeze_segmentation(
     pairs: Sequence | SampledPairs,  # of (source ids, target ids); `MappedPairs`, too
@@ -205,6 +222,8 @@ def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
 ) -> ParallelText:  # for learning and for scoring
     "The corpus of a run."
+    columns = column_options(config.columns)
+
     # the configuration names files for both parts, or for none; multi30k has several tests
     if config.validation is None or config.test is None:
         text = open_parallel_text(
@@ -214,6 +233,7 @@ def open_text(
             target=config.target,
             max_length=config.max_length,
             test=config.test,
+            **columns,
         )
     else:
         text = open_divided_text(
@@ -224,6 +244,7 @@ def open_text(
             source=config.source,
             target=config.target,
             max_length=config.max_length,
+            **columns,
         )
 
     if config.nfkc:
@@ -281,7 +302,12 @@ def encode_parts(
         whitespace_as_suffix=config.whitespace_as_suffix,
         nfkc=config.nfkc,
     )
-    train_ids = MappedPairs.encode(tokenizer, clean.train)
+    try:
+        train_ids = MappedPairs.encode(tokenizer, clean.train)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            error.filename = tempfile.gettempdir()  # the disk that is full
+        raise
     validation_ids = tokenizer.encode_pairs(clean.validation)
     test_ids = tokenizer.encode_pairs(clean.test)
 
@@ -337,6 +363,7 @@ def run_translation(
     "Train a translator, select a model by the validation part, and score it on the test."
     device = pick_device(device)
     text, tokenizer, train_ids, validation = encode_parts(config)
+    config = config.replace(source=text.source, target=text.target)
 
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)
@@ -387,6 +414,10 @@ def candidate_models(
 ) -> dict:  # name -> model: the best epoch, the mean of the last ones
     "The two models that a run chooses from. All processes call it."
     kept = checkpoints.evaluated()  # step -> folder
+    if not kept:
+        raise OSError(
+            f'no model could be written to {checkpoints.folder}; is the disk full?'
+        )
 
     steps, losses = history.column('eval_loss')
     loss_at = dict(zip(steps, losses))
@@ -418,7 +449,7 @@ def select_model(
         written = Translator(model, tokenizer).translate(
             sources, beam_size=config.beam_size, length_penalty=config.length_penalty
         )
-        chrf[name] = score_translations(written, targets, config.target)['chrf']
+        chrf[name] = score_translations(written, targets, text.target)['chrf']
     return max(chrf, key=lambda name: chrf[name])
 
 # %% ../../nbs/39_experiments.translation.ipynb #search-steps
@@ -466,7 +497,7 @@ def evaluate_search(
         translations[name] = Translator(model, tokenizer).translate(sources, **options)
         seconds[name] = time.perf_counter() - start
 
-        scores = score_translations(translations[name], targets, config.target)
+        scores = score_translations(translations[name], targets, text.target)
         table[name] = dict(scores, seconds=round(seconds[name], 2))
 
     # the last step is the result
@@ -478,7 +509,7 @@ def evaluate_search(
         model,
         history,
         scores=dict(
-            task=f'{config.corpus} {config.source}-{config.target}',
+            task=f'{config.corpus} {text.source}-{text.target}',
             **scores,
             steps_of_search=table,
             selected=selected,
@@ -488,10 +519,11 @@ def evaluate_search(
         n_heldout=len(targets),
         seconds=seconds[last],
     )
+    few = ' (so few sentences measure little)' if len(targets) < 100 else ''
     summary = (
         f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
         f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
-        f'BLEU {scores["bleu"]:.2f}'
+        f'BLEU {scores["bleu"]:.2f}{few}'
     )
     return ExperimentResult(
         config,
