@@ -376,7 +376,7 @@ def run_translation(
     def measure(model):
         loss = evaluate(model, validation, rows=rows)['loss']
         written = Translator(model, tokenizer).translate(some_sources, beam_size=1)
-        scores = score_translations(written, some_targets, config.target)
+        scores = score_translations(written, some_targets, text.target)
         return dict(loss=loss, bleu=scores['bleu'], exact_match=scores['exact_match'])
 
     first_epoch = batch_by_tokens(freeze_segmentation(train_ids), config.max_tokens)
