@@ -1,9 +1,11 @@
 "The package as setuptools sees it; every value comes from `settings.ini`."
 
+import shutil
 from configparser import ConfigParser
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 _parser = ConfigParser(delimiters=["="])
 _parser.read("settings.ini", encoding="utf-8")
@@ -12,6 +14,19 @@ extras = {
     name: cfg[f"{name}_requirements"].split()
     for name in ("dev", "docs", "hub", "images", "translation", "tensorboard", "notebooks")
 }
+
+
+class BuildWithResults(build_py):
+    "Adds the results that chapters show, so that notebooks run without a clone."
+
+    def run(self):
+        super().run()
+
+        # an editable install reads them from the clone
+        if not self.editable_mode:
+            target = Path(self.build_lib) / cfg["lib_path"] / "results"
+            shutil.copytree("benchmarks/results", target, dirs_exist_ok=True)
+
 
 setup(
     name=cfg["lib_name"],
@@ -31,6 +46,7 @@ setup(
         "annotated_transformer.figures": ["widget_scripts/*"],
         "annotated_transformer.inspection": ["*.css", "*.js"],
     },
+    cmdclass={"build_py": BuildWithResults},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require=extras,

@@ -108,9 +108,11 @@ def test_wheel_holds_the_library_and_nothing_else(wheel):
         for path in PACKAGE.rglob(f"*.{ending}")
     ]
     sources += (PACKAGE / "pretrained").glob("*/*")
-    assert library == {
+    results = (ROOT / "benchmarks" / "results").glob("*.json")
+    expected = {
         f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}" for path in sources
     }
+    assert library == expected | {f"{PACKAGE.name}/results/{path.name}" for path in results}
     assert any(name.endswith("/LICENSE") for name in names)
 
 

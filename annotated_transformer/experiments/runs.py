@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ from ..training import TrainConfig
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
            'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'changed_options',
-           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'run_and_save']
+           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'run_and_save',
+           'stored_result', 'slow_cells_run']
 
 # %% ../../nbs/92_experiments.runs.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -442,3 +444,28 @@ def run_and_save(
         run_on_rank_zero(save)
 
     return result
+
+# %% ../../nbs/92_experiments.runs.ipynb #stored-result
+def stored_result(
+    name: str,  # of a file in benchmarks/results, such as 'gpt_cpu.json'
+    default=None,  # what a file that isn't there stands for; None: that's an error
+):  # what the JSON holds
+    "A result that was measured before, from the clone or from the copy that pip installs."
+    package = Path(str(resources.files('annotated_transformer')))
+    folder = package / 'results'
+    if not folder.is_dir():  # in a clone
+        folder = package.parent / 'benchmarks' / 'results'
+
+    path = folder / name
+    if default is not None and not path.exists():
+        return default
+    return json.loads(path.read_text(encoding='utf-8'))
+
+
+def slow_cells_run() -> bool:
+    "Whether slow cells run: with ANNOTATED_TRANSFORMER_SLOW=1. Prints a line if they do not."
+    if os.environ.get('ANNOTATED_TRANSFORMER_SLOW') == '1':
+        return True
+
+    print('Not run: slow. Start Jupyter with ANNOTATED_TRANSFORMER_SLOW=1 to run it.')
+    return False
