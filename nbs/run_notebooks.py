@@ -81,7 +81,10 @@ if __name__ == "__main__":
         "--flags", default="", help="run cells with these flags too, such as slow,cuda"
     )
     options = parser.parse_args()
-    skip = skipped_flags(set(options.flags.split(",")))
+    wanted = set(options.flags.split(","))
+    skip = skipped_flags(wanted)
+    if "slow" in wanted:
+        os.environ["ANNOTATED_TRANSFORMER_SLOW"] = "1"  # slow cells ask for it
     os.environ.setdefault(
         "OMP_WAIT_POLICY", "passive"
     )  # of the kernels: a thread that waits must not take the others' core

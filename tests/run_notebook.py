@@ -114,6 +114,8 @@ class Shell(CaptureShell):
 def run(path: Path, flags: list) -> bool:
     "Whether all cells of a notebook ran, and its solutions too."
     settings = get_config(path=path.parent)
+    if "slow" in flags:
+        os.environ["ANNOTATED_TRANSFORMER_SLOW"] = "1"  # slow cells ask for it
     nbdev.test.CaptureShell, Shell.flags = Shell, flags
     passed, _ = nbdev.test.test_nb(
         path,
