@@ -144,6 +144,8 @@ def run_cells(context: Context, notebook: str) -> dict:
     done = {}
     for name, source in flagged_cells(ROOT / "nbs" / notebook, "cuda").items():
         source = source.replace("'cuda'", repr(context.device))
+        if context.device == "cpu":  # a rehearsal
+            source = source.replace("if torch.cuda.is_available():", "if True:")
         start, said = time.perf_counter(), io.StringIO()
         with contextlib.redirect_stdout(
             said
