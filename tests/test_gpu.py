@@ -236,7 +236,7 @@ def test_stored_results_name_a_clean_commit():
 
         for result in results:
             origin = result.get("origin")
-            if origin is None:  # of the table of faults, which its notebook writes
+            if origin is None:  # of the tables of faults, which a notebook makes
                 continue
             assert not origin.get("rehearsal"), path.name
             assert re.fullmatch(r"[0-9a-f]{7,40}", origin["commit"]), path.name
