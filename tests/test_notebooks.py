@@ -1,5 +1,6 @@
 "Notebooks are committed as they were run, without errors, and open with a title and a promise."
 
+import ast
 import re
 import sys
 
@@ -80,3 +81,43 @@ def test_without_its_script_an_output_is_a_picture():
                     wrong.append(f"{chapter.name}, cell {cell.id}: {counted}")
 
     assert not wrong, "expected one picture alone:\n" + "\n".join(wrong)
+
+
+# ---- "Run all" in Jupyter, which knows nothing of flags ----
+
+GUARDS = {"slow": "slow_cells_run()", "cuda": "torch.cuda.is_available()"}
+
+
+def test_slow_and_gpu_cells_ask_before_they_run():
+    flagged, unguarded = 0, []
+    for chapter in chapters():
+        for cell in chapter.cells:
+            for flag in GUARDS.keys() & set(cell.directives):
+                flagged += 1
+                first = next(
+                    node
+                    for node in cell.tree.body
+                    if not isinstance(node, (ast.Import, ast.ImportFrom))
+                )
+                guarded = isinstance(first, ast.If) and first is cell.tree.body[-1]
+                if not guarded or ast.unparse(first.test) != GUARDS[flag]:
+                    unguarded.append(f"{chapter.name}, cell {cell.id}: if {GUARDS[flag]}:")
+
+    assert flagged > 30
+    assert not unguarded, "expected nothing but imports outside of:\n" + "\n".join(
+        unguarded
+    )
+
+
+def test_a_notebook_needs_no_clone():
+    "It neither looks for one, nor writes into one: measurements come from `stored_result`."
+    words = re.compile(r"""settings\.ini|['"]benchmarks\b|Path\(['"]\.\.['"]\)""")
+    bound = [
+        f"{chapter.name}, cell {cell.id}: {found[0]}"
+        for chapter in chapters()
+        for cell in chapter.cells
+        if cell.is_code and cell.id != "stored-result"
+        for found in words.finditer(cell.source)
+    ]
+
+    assert not bound, "\n".join(bound)
