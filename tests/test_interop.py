@@ -1299,6 +1299,23 @@ def test_classes_that_are_only_read_give_the_same(kind, way, tmp_path):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("MixtralForCausalLM", dict(num_experts_per_tok=3)),
+        ("MixtralForCausalLM", dict(num_experts_per_tok=1, num_local_experts=1)),
+        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=5)),
+        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1, norm_topk_prob=False)),
+    ],
+)
+@torch.no_grad()
+def test_any_number_of_experts_that_is_read_gives_the_same(kind, options):
+    theirs = read_only(kind, **options)
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
+    found, expected = from_huggingface(theirs)(ids), theirs(ids).logits
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", READ_ONLY)
 def test_a_tensor_that_is_missing_or_left_over_is_named(kind, tmp_path):
     read_only(kind).save_pretrained(tmp_path)
@@ -1338,6 +1355,8 @@ def test_a_bert_of_another_name_goes_out_as_a_bert(kind):
     [
         ("RobertaModel", dict(pad_token_id=0), "pad_token_id: got 0"),
         ("Qwen3MoeForCausalLM", dict(norm_topk_prob=False), "norm_topk_prob: got False"),
+        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1), "norm_topk_prob: got True"),
+        ("MixtralForCausalLM", dict(num_experts_per_tok=1), "num_experts_per_tok: got 1"),
         ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0]), r"mlp_only_layers: got \[0\]"),
         (
             "Phi3ForCausalLM",
@@ -1354,3 +1373,30 @@ def test_a_bert_of_another_name_goes_out_as_a_bert(kind):
 def test_what_would_compute_something_else_is_refused(kind, options, words):
     with pytest.raises(ValueError, match=words):
         from_huggingface(read_only(kind, **options))
+
+
+# ---- Ids that only generation_config.json has ----
+
+
+@torch.no_grad()
+def test_an_answer_ends_where_generation_config_says(tmp_path):
+    theirs = read_only("Phi3ForCausalLM", eos_token_id=1, sliding_window=None)
+    theirs.lm_head.weight.zero_()
+    theirs.model.norm.weight.fill_(1.0)
+    theirs.generation_config.eos_token_id = [1, 0]  # all logits are equal: always 0
+    theirs.save_pretrained(tmp_path)
+    prompt = torch.tensor([[5, 6]])
+    expected = theirs.generate(prompt, do_sample=False, max_new_tokens=8)[0, 2:].tolist()
+    assert expected == [0]
+    for model in (theirs, tmp_path):
+        ours = from_huggingface(model)
+        assert ours.config.eos_id == (1, 0)
+        assert greedy_decode(ours, prompt, 8).ids[0].tolist() == expected
+
+
+def test_a_translator_begins_as_generation_config_says(tmp_path):
+    theirs = theirs_of("MarianMTModel")
+    theirs.generation_config.decoder_start_token_id = 4
+    theirs.save_pretrained(tmp_path)
+    assert from_huggingface(theirs).config.bos_id == 4
+    assert from_huggingface(tmp_path).config.bos_id == 4

@@ -20,7 +20,7 @@ from annotated_transformer.config import (
 from .weight_map import export_weights, import_weights
 
 # %% auto #0
-__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'DISTILBERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'read_hf_folder', 'model_folder', 'with_originals', 'leave_out', 'drop_absent', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'roberta_config', 'distilbert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'PretrainingConversion', 'SentenceClassifierConversion', 'BERTRelativeConversion', 'RoBERTaConversion', 'RoBERTaMaskedLMConversion', 'RoBERTaClassifierConversion', 'DistilBERTConversion', 'DistilBERTMaskedLMConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
+__all__ = ['from_huggingface', 'to_huggingface', 'MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES', 'DISTILBERT_OPTION_NAMES', 'VIT_OPTION_NAMES', 'MARIAN_OPTION_NAMES', 'CONVERSIONS', 'safetensors_files', 'read_tensors', 'hugging_face', 'with_generation_ids', 'read_hf_folder', 'model_folder', 'with_originals', 'leave_out', 'drop_absent', 'from_hf_options', 'to_hf_options', 'gpt2_config', 'bert_config', 'roberta_config', 'distilbert_config', 'vit_config', 'begins_with_pad', 'marian_config', 'marian_options', 'GPT2Conversion', 'BERTConversion', 'MaskedLMConversion', 'PretrainingConversion', 'SentenceClassifierConversion', 'BERTRelativeConversion', 'RoBERTaConversion', 'RoBERTaMaskedLMConversion', 'RoBERTaClassifierConversion', 'DistilBERTConversion', 'DistilBERTMaskedLMConversion', 'ImageClassifierConversion', 'ViTConversion', 'MarianConversion', 'PegasusConversion']
 
 # %% ../../nbs/86_interop.huggingface.ipynb #from-huggingface
 def from_huggingface(
@@ -36,7 +36,9 @@ def from_huggingface(
             raise argument_error('revision', revision, 'None')
         name = type(model).__name__
         check_choice('model', name, CONVERSIONS)
-        theirs = model.config
+        generation = getattr(model, 'generation_config', None)
+        ids = {} if generation is None else generation.to_dict()
+        theirs = with_generation_ids(model.config, ids)
         weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     else:
         name, theirs, weights = read_hf_folder(model_folder(model, revision=revision))
@@ -103,6 +105,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -111,7 +114,11 @@ import torch
 from torch import Tensor
 
 from ..config import check_sizes
-from .llama import LLAMA_CONVERSIONS
+from annotated_transformer.interop.llama import (
+    LLAMA_CONVERSIONS,
+    keep_real_ids,
+    warn_of_training,
+)
 from annotated_transformer.interop.weight_map import (
     Conversion,
     WeightMap,
@@ -198,6 +205,24 @@ def hugging_face() -> ModuleType:  # the package
     )
 
 
+def with_generation_ids(
+    theirs,  # a configuration of Hugging Face
+    generation: dict[str, Any],  # of their `generate`; its ids come first there
+):  # a configuration of the same class
+    "Put the ids that an answer is written with into a model's configuration."
+    theirs = copy(theirs)
+    for name in ('eos_token_id', 'decoder_start_token_id', 'pad_token_id', 'bos_token_id'):
+        id = generation.get(name)
+        if isinstance(id, list) and len(id) == 1:
+            id = id[0]
+
+        # PAD and BOS also say what a model reads, which its own configuration knows best
+        is_written = name in ('eos_token_id', 'decoder_start_token_id')
+        if id is not None and (is_written or getattr(theirs, name, None) is None):
+            setattr(theirs, name, id)
+    return theirs
+
+
 def read_hf_folder(
     folder: Path,  # of one of their models
 ) -> tuple[str, Any, dict[str, Tensor]]:  # its class, their configuration, weights
@@ -223,14 +248,20 @@ def read_hf_folder(
         if (folder / 'adapter_config.json').exists():
             raise argument_error('model', 'an adapter', 'the whole model')
 
+        # ids that `config.json` may leave open, or list in part
+        file = folder / 'generation_config.json'
+        ids = json.loads(file.read_text(encoding='utf-8')) if file.is_file() else {}
+        theirs = with_generation_ids(config_class.from_dict(options), ids)
+
         weights = read_tensors(folder, CONVERSIONS[name])
-        return name, config_class.from_dict(options), weights
+        return name, theirs, weights
     except Exception as error:  # their classes raise all kinds of errors
         raise ValueError(f'{folder} holds no readable model: {error}') from error
 
 
 MODEL_FILES = (
     'config.json',
+    'generation_config.json',
     'adapter_config.json',
     'model.safetensors*',
     'model-*-of-*.safetensors',
@@ -381,9 +412,9 @@ def from_hf_options(
         ours: getattr(theirs, name, None) for ours, name in names.items()
     }
 
-    for ours, value in found.items():
-        if ours.endswith('_id') and not isinstance(value, (int, type(None))):
-            raise argument_error(names[ours], value, 'one id, or None')
+    for ours in ('pad_id', 'bos_id'):
+        if not isinstance(found.get(ours), (int, type(None))):
+            raise argument_error(names[ours], found[ours], 'one id, or None')
 
     check_choice('activation', found['activation'], HF_ACTIVATIONS)
     found['activation'] = HF_ACTIVATIONS[found['activation']]
@@ -396,6 +427,8 @@ def to_hf_options(
 ) -> dict[str, Any]:  # their option -> value
     "Write our configuration as options of theirs."
     found = {name: getattr(ours, own) for own, name in names.items()}
+    if isinstance(found.get('eos_token_id'), tuple):
+        found['eos_token_id'] = list(found['eos_token_id'])
 
     their_names = [name for name, own in HF_ACTIVATIONS.items() if own == ours.activation]
     found[names['activation']] = their_names[0]
@@ -421,10 +454,7 @@ def gpt2_config(
 
     # the usual 50256 may be beyond a small vocabulary
     check_sizes(vocab_size=found['vocab_size'])
-    for name in ('pad_id', 'bos_id', 'eos_id'):
-        id = found[name]
-        if id is not None and not 0 <= id < found['vocab_size']:
-            found[name] = None
+    found = keep_real_ids(found, GPT2_OPTION_NAMES, options.get('eos_id'))
     return with_options(GPTConfig, found, options)
 
 
@@ -436,6 +466,7 @@ def bert_config(
     require_hf_options(
         theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True
     )
+    warn_of_training(theirs, classifier_dropout=theirs.hidden_dropout_prob)
     return with_options(BERTConfig, from_hf_options(BERT_OPTION_NAMES, theirs), options)
 
 
@@ -452,6 +483,7 @@ def roberta_config(
         tie_word_embeddings=True,
         pad_token_id=1,
     )
+    warn_of_training(theirs, classifier_dropout=theirs.hidden_dropout_prob)
     found = from_hf_options(BERT_OPTION_NAMES, theirs)
     found['max_len'] -= 2  # their positions begin after the id of PAD
 
@@ -538,10 +570,11 @@ def marian_config(
         decoder_ffn_dim=theirs.encoder_ffn_dim,
         decoder_vocab_size=theirs.vocab_size,
     )
+    warn_of_training(theirs, encoder_layerdrop=0.0, decoder_layerdrop=0.0)
     found = from_hf_options(MARIAN_OPTION_NAMES, theirs)
     for name in ('pad_id', 'bos_id', 'eos_id'):
-        if found[name] is None:
-            raise argument_error(MARIAN_OPTION_NAMES[name], None, 'an id')
+        if not isinstance(found[name], int):
+            raise argument_error(MARIAN_OPTION_NAMES[name], found[name], 'one id')
 
     if begins_with_pad(theirs):
         found['bos_id'] = theirs.vocab_size

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..config import argument_error
+from ..config import argument_error, is_whole_number
 from annotated_transformer.interop.weight_map import (
     Conversion,
     WeightMap,
@@ -26,9 +26,9 @@ from ..multi_head_attention import head_sizes
 
 # %% auto #0
 __all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED',
-           'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor', 'llama_config', 'llama_options',
-           'LlamaConversion', 'MistralConversion', 'Qwen2Conversion', 'Qwen3Conversion', 'MixtralConversion',
-           'Qwen3MoeConversion', 'Phi3Conversion']
+           'LLAMA_CONVERSIONS', 'llama_rows', 'llama_weight_map', 'rope_factor', 'warn_of_training', 'keep_real_ids',
+           'llama_config', 'llama_options', 'LlamaConversion', 'MistralConversion', 'Qwen2Conversion',
+           'Qwen3Conversion', 'MixtralConversion', 'Qwen3MoeConversion', 'Phi3Conversion']
 
 # %% ../../nbs/85_interop.llama.ipynb #llama-rows
 def llama_rows(
@@ -168,6 +168,40 @@ def rope_factor(
     return rope['factor']
 
 
+def warn_of_training(
+    theirs,  # a configuration of Hugging Face
+    **usual,  # option -> the only value that ours can be
+):
+    "Warn of options that change their training, and nothing else."
+    for name, value in usual.items():
+        given = getattr(theirs, name, None)
+        if given is not None and given != value:
+            warn_left_out(f'{name}={given}, for training only')
+
+
+def keep_real_ids(
+    found: dict[str, Any],  # our option -> what theirs says
+    names: dict[str, str],  # our option -> theirs
+    end: int | None = None,  # the only one that counts, if theirs has several
+) -> dict[str, Any]:  # an id that the vocabulary lacks is None
+    "Read PAD, BOS and the ends. Raises `ValueError` for what is no id."
+
+    def is_real(id):  # what is no number is refused later
+        return not is_whole_number(id) or 0 <= id < found['vocab_size']
+
+    real = dict(found)
+    for name in ('pad_id', 'bos_id', 'eos_id'):
+        id = found[name]
+        if name == 'eos_id' and isinstance(id, (list, tuple)):
+            # models that converse have several ends, of which the caller may name one
+            real[name] = end if end in id else tuple(filter(is_real, id)) or None
+        elif not isinstance(id, (int, type(None))):
+            raise argument_error(names[name], id, 'one id, or None')
+        elif id is not None and not is_real(id):
+            real[name] = None  # -1 says that there is none
+    return real
+
+
 def llama_config(
     theirs,  # a configuration of a Llama, Mistral, Qwen2 or Qwen3
     switches: dict[str, Any],  # our option -> what this class of theirs always has
@@ -180,32 +214,21 @@ def llama_config(
         mlp_bias=False,
         attention_bias=False,
     )
-    if getattr(theirs, 'attention_dropout', 0):
-        warn_left_out(f'attention_dropout={theirs.attention_dropout}, for training only')
+    warn_of_training(theirs, attention_dropout=0.0, router_jitter_noise=0.0)
     found: dict[str, Any] = {
         ours: getattr(theirs, name, None) for ours, name in LLAMA_OPTION_NAMES.items()
     }
     found |= switches
 
-    # ids: models that converse have several ends, of which the caller may name one
-    ends = found['eos_id']
-    if isinstance(ends, (list, tuple)):
-        only_one = options.get('eos_id') in ends
-        found['eos_id'] = options['eos_id'] if only_one else tuple(ends)
-    for name in ('pad_id', 'bos_id', 'eos_id'):
-        id = found[name]
-        if name == 'eos_id' and isinstance(id, tuple):
-            continue
-        if not isinstance(id, (int, type(None))):
-            raise argument_error(LLAMA_OPTION_NAMES[name], id, 'one id, or None')
-        if id is not None and not 0 <= id < found['vocab_size']:
-            found[name] = None  # -1 says that there is none
+    found = keep_real_ids(found, LLAMA_OPTION_NAMES, options.get('eos_id'))
 
     # a window is in all layers after the first few, which may be none or all
     kinds = getattr(theirs, 'layer_types', None)
     if found['window'] and kinds:
         n_full = list(kinds).count('full_attention')
         n_others = len(kinds) - n_full
+        if n_full and 'n_full_layers' in switches:  # theirs doesn't look at the kinds
+            raise argument_error('layer_types', kinds, 'sliding_attention in all layers')
         if [*kinds] != ['full_attention'] * n_full + ['sliding_attention'] * n_others:
             expected = 'full_attention in the first layers, sliding_attention in the others'
             raise argument_error('layer_types', kinds, expected)
@@ -270,7 +293,7 @@ class LlamaConversion(Conversion):
 class MistralConversion(LlamaConversion):
     "A Llama, perhaps with a window."
 
-    switches = {}
+    switches = dict(n_full_layers=0)
 
     def fits(self, ours: LlamaConfig):
         return bool(ours.window) and not (ours.qkv_bias or ours.qk_norm)
@@ -308,8 +331,13 @@ class MixtralConversion(LlamaConversion):
         return False
 
     def config(self, theirs, **options):
+        # one alone counts 1 there, and what the softmax over all experts gives it here
+        if theirs.num_experts_per_tok == 1 and theirs.num_local_experts > 1:
+            raise argument_error('num_experts_per_tok', 1, 'at least 2')
         experts = dict(
-            n_experts=theirs.num_local_experts, n_active=theirs.num_experts_per_tok
+            n_full_layers=0,
+            n_experts=theirs.num_local_experts,
+            n_active=theirs.num_experts_per_tok,
         )
         return llama_config(theirs, experts, **options)
 
@@ -340,10 +368,14 @@ class Qwen3MoeConversion(MixtralConversion):
     renamed = ()
 
     def config(self, theirs, **options):
-        require_hf_options(
-            theirs, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]
-        )
+        require_hf_options(theirs, decoder_sparse_step=1, mlp_only_layers=[])
+        # the weights of several add up to 1 in ours, the weight of one alone doesn't
+        several = theirs.num_experts_per_tok > 1
+        if theirs.num_experts > 1 and theirs.norm_topk_prob != several:
+            expected = f'{several} with num_experts_per_tok={theirs.num_experts_per_tok}'
+            raise argument_error('norm_topk_prob', theirs.norm_topk_prob, expected)
         experts = dict(
+            n_full_layers=0,
             qk_norm=True,
             d_ff=theirs.moe_intermediate_size,
             n_experts=theirs.num_experts,
@@ -355,7 +387,7 @@ class Qwen3MoeConversion(MixtralConversion):
 class Phi3Conversion(LlamaConversion):
     "A Llama whose file packs the projections, perhaps with a window. It's only read."
 
-    switches = {}
+    switches = dict(n_full_layers=0)
 
     def fits(self, ours: LlamaConfig):
         return False
