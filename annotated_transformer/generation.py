@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -45,8 +46,8 @@ from .utils.memory import check_memory
 
 # %% auto #0
 __all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop',
-           'prompt_ids', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate', 'load_tokenizer',
-           'load_language_model']
+           'prompt_ids', 'ids_without_token', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate',
+           'load_tokenizer', 'load_language_model']
 
 # %% ../nbs/63_generation.ipynb #stream-ids
 def stream_ids(
@@ -174,6 +175,26 @@ def prompt_ids(
     return ids
 
 
+def ids_without_token(
+    model: DecoderOnly,  # that will write
+    tokenizer: Tokenizer,  # of its ids
+    prompt: list[int],  # ids
+    ends: set[int],  # ids that end the text, which is never decoded with them
+) -> Tensor:  # N, not to be written
+    """Ids of a model that its tokenizer lacks: many vocabularies are rounded up. Raises
+    `ValueError` for a tokenizer with more tokens than the model."""
+    n_tokens, vocab_size = len(tokenizer), model.config.vocab_size
+
+    # Hugging Face's often have a token for padding that was added and isn't used
+    is_theirs = isinstance(tokenizer, HuggingFaceTokenizer)
+    if n_tokens > vocab_size and (not is_theirs or max(prompt) >= vocab_size):
+        expected = f'at most {vocab_size:,}, as the model has'
+        raise argument_error('tokenizer', f'{n_tokens:,} tokens', expected)
+    nameless = [id for id in range(n_tokens, vocab_size) if id not in ends]
+    device = next(model.parameters()).device
+    return torch.tensor(nameless, dtype=torch.long, device=device)
+
+
 DEFAULT_NEW_TOKENS = 200
 
 
@@ -248,14 +269,18 @@ def stream_text(
     ids = prompt_ids(tokenizer, prompt)
     limit = limit_new_tokens(model, ids, max_new_tokens)
     ends = {*SpecialTokens.of(model).ends, *tokenizer.special.ends}
+    nameless = ids_without_token(model, tokenizer, ids, ends)
 
     generator = None
     if seed is not None:
         check_seed(seed)
         generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
-    choose = sampler(
+    draw = sampler(
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
     )
+
+    def choose(log_probs):  # 1 V -> 1
+        return draw(log_probs.index_fill(-1, nameless, -math.inf))
 
     new_ids = stream_ids(model, ids, limit, choose=choose, ends=ends)
     return cut_at_stop(stream_pieces(tokenizer, ids, new_ids), stops)

@@ -154,8 +154,17 @@ class Translator(NamedTuple):
             batch_size=batch_size,
             decode=decode,
         )
+        # a vocabulary that is rounded up has ids without a token, which mean nothing
+        n_tokens = len(self.tokenizer)
+
+        def with_token(ids):
+            return [id for id in ids if id < n_tokens]
+
         for index, answer in zip(filled, answers):
-            results[index] = answer
+            if n_best is None:
+                results[index] = with_token(answer)
+            else:
+                results[index] = [with_token(ids) for ids in answer]
         return results
 
     def translate(
