@@ -27,7 +27,8 @@ class BeamCache(DecoderCache):
     #   cache   BOS | a b | c d | ...    W = 2: one block of two for each step
     #
     # If d continues a, it sees BOS, a and itself, and neither b nor c. So a step has W new
-    # tokens at one position, and no key is ever moved.
+    # tokens at one position, and no key is ever moved. The index of a key isn't its position:
+    # an attention that needs it counts the keys that the mask lets through.
     tree_mask: Tensor | None = None  # B W K, bool: ancestors, and the token itself
     n_expected = 0  # hypotheses that `reorder` has prepared the next step for
 

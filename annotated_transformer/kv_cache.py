@@ -15,7 +15,7 @@ from .config import argument_error
 from .utils.memory import check_memory
 
 # %% auto #0
-__all__ = ['KVCache', 'DecoderCache', 'layer_caches', 'cache_capacity']
+__all__ = ['KVCache', 'projection_of', 'DecoderCache', 'layer_caches', 'cache_capacity']
 
 # %% ../nbs/24_kv_cache.ipynb #kvcache
 class KVCache:
@@ -77,6 +77,17 @@ class KVCache:
         return self.key[:, :, :end], self.value[:, :, :end]
 
 # %% ../nbs/24_kv_cache.ipynb #decodercache
+def projection_of(
+    layer: Any,  # of a stack, with `self_attention`
+) -> Any:  # its `QKVProjection`
+    "Where the sizes of a layer's keys and values are. Raises `ValueError`."
+    attention = layer.self_attention
+    if not hasattr(attention, 'projection'):
+        expected = 'a MultiHeadAttention; without a cache, UncachedDecoder takes any'
+        raise argument_error('self_attention', type(attention).__name__, expected)
+    return attention.projection
+
+
 class DecoderCache:
     "What a decoder keeps between steps: keys and values, of tokens and of the memory."
 
@@ -107,7 +118,7 @@ class DecoderCache:
         "A cache without tokens for each layer, with the keys and values of the memory."
         own_caches = []
         for layer in layers:
-            projection = layer.self_attention.projection
+            projection = projection_of(layer)
             own_caches.append(
                 KVCache(
                     batch,
@@ -182,7 +193,7 @@ def cache_capacity(
 
     bytes_per_token = 0
     for layer in layers:
-        projection = layer.self_attention.projection
+        projection = projection_of(layer)
         n_numbers = projection.n_kv_heads * (projection.d_k + projection.d_v)
         bytes_per_token += n_numbers * projection.weight.element_size()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'MultiHeadAttention']
+__all__ = ['split_heads', 'merge_heads', 'head_sizes', 'QKVProjection', 'check_recorded', 'MultiHeadAttention']
 
 # %% ../nbs/04_multi_head_attention.ipynb #split-heads
 def split_heads(
@@ -26,10 +26,12 @@ def merge_heads(
     return x.transpose(1, 2).flatten(2)
 
 # %% ../nbs/18_multi_head_attention_in_depth.ipynb #multi-head-attention-more-imports
+import torch
 from torch import nn
 from torch.nn import functional as F
 
 from annotated_transformer.attention import (
+    ATTENTIONS,
     AttentionFunction,
     attention_weights,
     check_attention_inputs,
@@ -146,6 +148,27 @@ class QKVProjection(nn.Linear):
         bias = None if self.bias is None else self.bias[rows]
         return F.linear(x, self.weight[rows], bias)
 
+# %% ../nbs/18_multi_head_attention_in_depth.ipynb #check-recorded
+def check_recorded(
+    attention_fn: AttentionFunction,  # that runs when nobody asks for weights
+    query: Tensor,  # B H Q Dk
+    key: Tensor,  # B H K Dk
+    value: Tensor,  # B H K Dv
+    mask: Tensor | None,  # bool, broadcastable to B H Q K
+    weights: Tensor,  # B H Q K, of the formula
+    *,
+    is_causal: bool,  # instead of a mask
+):
+    "Raise `ValueError` unless an implementation of attention goes by these weights."
+    found = attention_fn(query, key, value, mask, dropout=0.0, is_causal=is_causal)
+    tolerance = torch.finfo(found.dtype).eps ** 0.5 * found.abs().amax()
+    if not ((found - weights @ value).abs() <= tolerance).all():
+        name = getattr(attention_fn, '__name__', type(attention_fn).__name__)
+        expected = (
+            'equation 1 for need_weights: the weights of another attention are unknown'
+        )
+        raise argument_error('attention_fn', name, expected)
+
 # %% ../nbs/18_multi_head_attention_in_depth.ipynb #multiheadattention
 class MultiHeadAttention(nn.Module):
     """H attention heads, concatenated. Source: 3.2.2. Differs: optional biases, weight
@@ -198,6 +221,10 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if need_weights:
             weights = attention_weights(query, key, mask, is_causal=is_causal)
+            if self.attention_fn not in ATTENTIONS.values():
+                check_recorded(
+                    self.attention_fn, query, key, value, mask, weights, is_causal=is_causal
+                )
             out = apply_dropout(weights, dropout) @ value
         else:
             out = self.attention_fn(

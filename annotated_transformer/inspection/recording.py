@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
 
-from ..config import unwrap_compiled
+from ..config import argument_error, unwrap_compiled
 from ..multi_head_attention import MultiHeadAttention
 
 # %% auto #0
@@ -23,11 +24,19 @@ def record_attention(
     model: nn.Module,  # any module with `MultiHeadAttention` inside
 ) -> Iterator[dict]:  # name of a module -> list of weights B H Q K, one per call
     """Collect the weights of every attention that this thread runs inside the `with` block;
-    the model's results don't change."""
+    the model's results don't change. Raises `ValueError` where there is none. Warns of
+    layers whose attention is of another class."""
     records = {}
     handles = []
+    inner = unwrap_compiled(model)
+    expected = 'a MultiHeadAttention, whose weights can be recorded'
+    if not any(isinstance(module, MultiHeadAttention) for module in inner.modules()):
+        raise argument_error('model', type(inner).__name__, f'a model with {expected}')
 
-    for name, module in unwrap_compiled(model).named_modules():
+    for name, module in inner.named_modules():
+        if name.endswith(('self_attention', 'cross_attention')):
+            if not isinstance(module, MultiHeadAttention):
+                warnings.warn(f'{name} is a {type(module).__name__}, expected {expected}')
         if isinstance(module, MultiHeadAttention):
             recorder = _Recorder(name, records)
             handles += [
@@ -64,6 +73,9 @@ class _Recorder:
         if threading.get_ident() != self.thread:
             return None
 
+        if not isinstance(result, tuple):
+            given = type(module).__name__
+            raise argument_error(self.name, given, 'weights besides, for need_weights=True')
         out, weights = result
         self.records.setdefault(self.name, []).append(weights.detach())
         return result if self.caller_wants_weights else out
