@@ -94,13 +94,14 @@ class MixtureOfExperts(nn.Module):
 def load_balancing_loss(
     logits: Tensor,  # N E, of a router
     n_active: int,  # k, experts for each token
-) -> Tensor:  # scalar, 1 where shares and probabilities are even
+) -> Tensor:  # scalar, 1 where shares and probabilities are even, 0 without tokens
     """How unevenly tokens are shared out, padding included. Source: Fedus et al. 2021,
     equation 4. Differs: shares of all k choices."""
     n_experts = logits.shape[-1]
     _, chosen = route(logits, n_active)
-    shares = chosen.flatten().bincount(minlength=n_experts) / chosen.numel()  # E
-    probabilities = logits.float().softmax(-1).mean(0)  # E
+    n_tokens = max(1, len(logits))  # a process may have no token of a small batch
+    shares = chosen.flatten().bincount(minlength=n_experts) / (n_tokens * n_active)  # E
+    probabilities = logits.float().softmax(-1).sum(0) / n_tokens  # E
     return n_experts * (shares * probabilities).sum()
 
 # %% ../../nbs/61_models.mixture_of_experts.ipynb #record-routing
