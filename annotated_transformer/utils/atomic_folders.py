@@ -26,9 +26,9 @@ from typing import Any, TypeVar
 from ..config import argument_error
 
 # %% auto #0
-__all__ = ['MANIFEST', 'sha256', 'crc32', 'describe_files', 'read_manifest', 'check_files', 'foreign_files', 'check_replaceable',
-           'flush', 'write_folder', 'remove_unfinished', 'old_path', 'put_back', 'wait_for_folder', 'read_folder',
-           'lock_folder', 'fetch_file']
+__all__ = ['MANIFEST', 'MAX_NAME_BYTES', 'sha256', 'crc32', 'describe_files', 'read_manifest', 'check_files', 'foreign_files',
+           'check_replaceable', 'flush', 'write_folder', 'remove_unfinished', 'old_path', 'put_back', 'wait_for_folder',
+           'read_folder', 'lock_folder', 'fetch_file']
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -102,7 +102,7 @@ def check_files(
         path = Path(folder) / name
         if name not in files or not path.is_file():
             raise FileNotFoundError(
-                f'{path} is missing; the folder holds {", ".join(sorted(files))}'
+                f'{path} is missing; the manifest lists {", ".join(sorted(files))}'
             )
 
         size = path.stat().st_size
@@ -117,19 +117,28 @@ def check_files(
             )
 
 # %% ../../nbs/94_utils.atomic_folders.ipynb #check-replaceable
+MAX_NAME_BYTES = 240  # systems take 255, and the new folder has a longer name at first
+
+
 def foreign_files(
     folder: Path,  # there, or not
 ) -> list[str]:  # paths in it that this library did not write
     "List the files that are not in the folder's manifest; all, if it has no manifest."
-    try:
-        known = {MANIFEST, *read_manifest(folder)['files']}
-    except (FileNotFoundError, ValueError):
-        known = set()
 
-    try:
-        paths = [p for p in folder.rglob('*') if p.is_symlink() or not p.is_dir()]
-    except FileNotFoundError:
-        return []  # another process is replacing the folder
+    def listed():
+        try:
+            return {MANIFEST, *read_manifest(folder)['files']}
+        except (FileNotFoundError, ValueError):
+            return set()
+
+    for _ in range(50):
+        known = listed()
+        try:
+            paths = [p for p in folder.rglob('*') if p.is_symlink() or not p.is_dir()]
+        except FileNotFoundError:
+            return []  # another process is replacing the folder
+        if listed() == known:
+            break  # else the manifest is of one version, and the files are of another
     return sorted({p.relative_to(folder).as_posix() for p in paths} - known)
 
 
@@ -147,6 +156,9 @@ def check_replaceable(
             given,
             'one inside the current folder, or elsewhere: this one cannot be replaced',
         )
+    if len(os.fsencode(folder.name)) > MAX_NAME_BYTES:
+        expected = f'a name of at most {MAX_NAME_BYTES} bytes'
+        raise argument_error('folder', given, expected)
     if folder.exists() and not folder.is_dir():
         raise argument_error('folder', given, 'a folder; this is a file')
 
@@ -214,21 +226,23 @@ def write_folder(
         for path in [*new.rglob('*'), new]:
             flush(path)
 
-        # the two renamings
+        # the two renamings; again, if another process came between them
         old = old_path(folder)
-        try:
-            if folder.exists():
-                shutil.rmtree(old, ignore_errors=True)
-                os.rename(folder, old)
-            os.rename(new, folder)
-        except OSError as error:
-            if old.exists() and not folder.exists():
-                os.rename(old, folder)
-            raise argument_error(
-                'folder',
-                str(folder),
-                f'one that can be renamed ({error.strerror}); try one inside it',
-            ) from error
+        for attempt in range(50):
+            try:
+                if folder.exists():
+                    shutil.rmtree(old, ignore_errors=True)
+                    os.rename(folder, old)
+                os.rename(new, folder)
+                break
+            except OSError as error:
+                put_back(folder)
+                expected = f'one that can be renamed ({error.strerror}); try one inside it'
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                    if attempt < 49:
+                        continue
+                    expected = 'one that no other process is writing to'
+                raise argument_error('folder', str(folder), expected) from error
         flush(folder.parent)
         shutil.rmtree(old, ignore_errors=True)
 
