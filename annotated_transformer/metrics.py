@@ -40,7 +40,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .tokenizers.base import Tokenizer
+from .tokenizers.base import Tokenizer, check_text
 from .utils.extras import import_extra
 
 # %% ../nbs/26_decoding_in_depth.ipynb #language-codes
@@ -70,6 +70,7 @@ def base_language(
     code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
 ) -> str:  # 'zh': of two letters where there are two
     "The language of a code, without its script and country."
+    check_text('language', code)
     first = code.replace('_', '-').partition('-')[0].strip().lower()
     return LANGUAGE_CODES.get(first, first)
 
@@ -138,6 +139,9 @@ def score_translations(
             f'{len(predictions)} texts',
             f'one for each of {len(references)} references, at least one',
         )
+    for name, texts in (('predictions', predictions), ('references', references)):
+        for text in texts:
+            check_text(name, text)
     sacrebleu = require_sacrebleu()
     cut = bleu_tokenizer(language)
     bleu = sacrebleu.BLEU(force=True, tokenize=cut)

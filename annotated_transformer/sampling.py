@@ -112,7 +112,7 @@ def sample(
     return decode_tokens(model, src, choose, max_len, special=special)
 
 # %% ../nbs/26_decoding_in_depth.ipynb #sampling-more-imports
-from .config import argument_error, check_sizes
+from .config import argument_error, check_sizes, is_number
 
 # %% ../nbs/26_decoding_in_depth.ipynb #check-sampling
 def check_sampling(
@@ -122,10 +122,15 @@ def check_sampling(
     min_p: float | None,  # in (0, 1]
 ):
     "Raise `ValueError` for options of `sampler` that make no sense."
-    if temperature != 0 and not 1e-30 <= temperature <= 1e30:  # others overflow
+    is_right = is_number(temperature)
+    if is_right and temperature != 0:
+        is_right = 1e-30 <= temperature <= 1e30  # others overflow
+    if not is_right:
         raise argument_error('temperature', temperature, '0, or from 1e-30 to 1e30')
     if top_k is not None:
         check_sizes(top_k=top_k)
     for name, share in (('top_p', top_p), ('min_p', min_p)):
-        if share is not None and not 0 < share <= 1:
+        if share is None:
+            continue
+        if not is_number(share) or not 0 < share <= 1:
             raise argument_error(name, share, 'a fraction in (0, 1]')
