@@ -27,8 +27,11 @@ class _RunSettings(Config):
     steps: int
 
     def __post_init__(self):
-        super().__post_init__()
         assert isinstance(self, TrainConfig)
+        if self.max_grad_norm == float('inf'):  # no clipping
+            self.replace(max_grad_norm=1.0)  # checks the other settings
+            return
+        super().__post_init__()
         check_train_config(self)
 
     def is_due(self, step: int, *every: int) -> bool:
