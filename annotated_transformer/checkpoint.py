@@ -22,8 +22,8 @@ def average_models(
     device: str | torch.device = 'cpu',  # where to put it
 ) -> Model:  # in evaluation mode
     "A model with the average weights of several models. Source: section 6.1."
-    if not folders:
-        raise argument_error('folders', folders, 'at least one')
+    if isinstance(folders, (str, os.PathLike)) or not folders:
+        raise argument_error('folders', folders, 'a list of at least one folder')
 
     model = load_model(folders[0], model_class)
     total = {name: tensor.double() for name, tensor in distinct_weights(model).items()}
@@ -45,7 +45,7 @@ import json
 import shutil
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -138,7 +138,14 @@ def read_config(
         )
     if name != model_class.__name__:
         raise argument_error('model', name, model_class.__name__)
-    return model_class.config_class.from_dict(options)
+    config = model_class.config_class.from_dict(options)
+
+    # a default in place of what is missing could be another model of the same shapes
+    missing = [field.name for field in fields(config) if field.name not in options]
+    if missing:
+        expected = f'all options of {type(config).__name__}'
+        raise argument_error(CONFIG, f'no {", ".join(missing)}', expected)
+    return config
 
 
 def check_fit(
@@ -238,11 +245,21 @@ def build_empty(
 
     try:
         with EmptyInit():
-            return model_class(config)
+            model = model_class(config)
+        saved = model.state_dict().keys()
+        tables = [table for name, table in model.named_buffers() if name not in saved]
+        if not any(table.is_meta for table in tables):
+            return model
     except (RuntimeError, OverflowError, TypeError, AttributeError) as error:
-        raise argument_error(
-            'configuration', config.to_dict(), 'sizes that a tensor can have'
-        ) from error
+        why = str(error).partition('\n')[0]
+        if 'meta' not in why.lower():
+            raise argument_error(
+                'configuration', config.to_dict(), f'sizes that a tensor can have ({why})'
+            ) from error
+
+    # a weight or a table is computed from numbers, which `meta` doesn't have
+    with torch.random.fork_rng(devices=[]):  # as if nothing were drawn
+        return model_class(config)
 
 # %% ../nbs/27_training_in_depth.ipynb #load-model-2
 def build_from(
