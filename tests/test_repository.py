@@ -3,6 +3,7 @@
 import json
 import re
 
+import on_other_processors
 import yaml
 from project import ROOT, make, repository, settings
 
@@ -52,6 +53,19 @@ def test_ci_tries_both_ends_of_what_settings_allow():
     command = library["steps"][-1]["run"].split()
     missing = [word for word in command[2:] if not (ROOT / word).exists()]
     assert command[0] == "pytest" and not missing, missing
+
+
+def test_nightly_rounds_like_every_processor():
+    path = ROOT / ".github" / "workflows" / "nightly.yml"
+    job = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["processors"]
+    assert job["strategy"]["matrix"]["processor"] == list(on_other_processors.PROCESSORS)
+    assert "tests/on_other_processors.py --processors" in job["steps"][-1]["run"]
+
+    tried = [
+        path.name for path in ROOT.glob("nbs/*.ipynb") if on_other_processors.trains(path)
+    ]
+    assert {"08_transformer.ipynb", "32_inspection.attention_maps.ipynb"} <= {*tried}
+    assert "02_attention.ipynb" not in tried
 
 
 def test_issue_forms_are_forms():
