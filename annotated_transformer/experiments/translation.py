@@ -363,7 +363,6 @@ def run_translation(
     "Train a translator, select a model by the validation part, and score it on the test."
     device = pick_device(device)
     text, tokenizer, train_ids, validation = encode_parts(config)
-    config = config.replace(source=text.source, target=text.target)
 
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)

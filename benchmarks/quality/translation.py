@@ -70,17 +70,17 @@ def summary(result) -> dict:
         history=history,
         samples=samples,
         stopped_early=score_translations(
-            early, [target for _, target in examples], config.target
+            early, [target for _, target in examples], text.target
         ),
         every_way=score_every_way(
-            predictions, [target for _, target in examples], result.tokenizer, config.target
+            predictions, [target for _, target in examples], result.tokenizer, text.target
         ),
-        by_length=score_groups(examples, predictions, by_length, config.target),
+        by_length=score_groups(examples, predictions, by_length, text.target),
         by_words=score_groups(
             examples,
             predictions,
             lambda source: of_words[known.issuperset(words(source))],
-            config.target,
+            text.target,
         ),
     )
 
