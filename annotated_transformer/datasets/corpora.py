@@ -15,11 +15,11 @@ from .multi30k import multi30k
 from .numbers import number_pairs
 from annotated_transformer.datasets.parallel_text import (
     ParallelText,
+    base_language,
     clean_pairs,
     ending_language,
     read_pairs,
 )
-from ..metrics import base_language
 
 # %% auto #0
 __all__ = ['CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'corpus_paths', 'file_languages',
