@@ -32,6 +32,7 @@ class AttentionRecord:
     query_input: Tensor | None  # what the projection of the queries read
     key_input: Tensor | None  # and that of the keys
     scale: float | None  # between the projections and the softmax; None: cannot be told
+    normed: bool  # whether a norm comes after the projections, of queries and keys
     scores: Tensor  # ... Q K, with mask and bias
     weights: Tensor  # the same shape
     row_sums: Tensor | None = None  # of the weights, along the axis that the values have
@@ -45,6 +46,7 @@ class Trail:
 
     kind: str  # 'hidden', 'score', 'weights' or 'mixed'
     scale: float | None = 1.0  # since the last projection
+    normed: bool = False  # since then
     projected: Tensor | None = None  # what that projection read
     product: tuple = ()  # of scores: queries, keys and what they were made of
     record: AttentionRecord | None = None  # of weights, and of what they mixed
@@ -116,14 +118,14 @@ class AttentionTrace(TorchDispatchMode):
             shift = int(name in ('addmm', 'baddbmm'))  # there, the bias comes first
             return self.product(given[shift], given[shift + 1], kwargs.get('alpha', 1))
         if name in ('native_layer_norm', '_fused_rms_norm', 'rms_norm'):
-            return Trail('hidden', projected=known[0].projected)
+            return Trail('hidden', normed=True, projected=known[0].projected)
 
         main = max(known, key=lambda trail: RANK[trail.kind])
         if name in ('_softmax', '_safe_softmax'):
             return self.softmax(main, given[0], out)
         if name == 'mul' and None not in trails and len(given) == 2:
             if main.kind == 'hidden' and 1 in (given[0].shape[-1:] + given[1].shape[-1:]):
-                return replace(main, scale=1.0)  # a norm of queries or keys
+                return replace(main, scale=1.0, normed=True)  # of queries or keys
         if name in ('mul', 'mul_', 'div', 'div_'):
             matrix = None if len(known) > 1 else main.matrix  # a product of two is no line
             scale = self.scaled(name, args, given, trails, main)
@@ -184,7 +186,9 @@ class AttentionTrace(TorchDispatchMode):
             if left.scale is not None and right.scale is not None:
                 scale = left.scale * right.scale * alpha
             keys = b.transpose(-2, -1)
-            return Trail('score', scale, product=(a, keys, left.projected, right.projected))
+            product = (a, keys, left.projected, right.projected)
+            normed = left.normed and right.normed
+            return Trail('score', scale, normed=normed, product=product)
 
         # by a weight: a projection
         data, trail = (a, left) if left else (b, right)
@@ -204,7 +208,11 @@ class AttentionTrace(TorchDispatchMode):
         if main.kind != 'score':
             return Trail('hidden', scale=None)
         record = AttentionRecord(
-            *main.product, scale=main.scale, scores=scores.clone(), weights=out.clone()
+            *main.product,
+            scale=main.scale,
+            normed=main.normed,
+            scores=scores.clone(),
+            weights=out.clone(),
         )
         self.records.append(record)
         return Trail('weights', record=record)
@@ -254,7 +262,10 @@ def token_tables(
     ]
 
 # %% ../../nbs/104_debugging.attention_trace.ipynb #scale-probe-code
-UNSCALED = ('t5', 'mt5', 'umt5', 'longt5', 'switch_transformers', 'gpt_neo', 'pop2piano')
+UNSCALED = (
+    *'t5 mt5 umt5 longt5 switch_transformers gpt_neo pop2piano'.split(),
+    *'gemma3n_text gemma4_text'.split(),  # which norm queries and keys
+)
 
 
 def expected_scale(
@@ -264,6 +275,9 @@ def expected_scale(
     "What the scores should be multiplied by; a configuration may say so."
     if config_value(model, 'model_type') in UNSCALED:
         return 1.0
+    if config_value(model, 'model_type') in ('deberta', 'deberta-v2'):
+        kinds = {'c2p', 'p2c'} & {*(config_value(model, 'pos_att_type') or ())}
+        return (d_k * (1 + len(kinds))) ** -0.5  # a sum of so many scores
     width = config_value(model, 'query_pre_attn_scalar')
     if width:
         return width**-0.5
@@ -288,6 +302,14 @@ def probe_scale(subject: ModelUnderTest):  # what is examined
         if abs(ratio - 1) < 1e-2:
             continue
 
+        if abs(record.scale - 1) < 1e-2 and record.normed:
+            return ProbeResult(
+                None,
+                f'attention {n} has no scale, and norms its queries and keys instead; is it '
+                'meant? (Gemma 4 does that, Qwen 3 divides as well)',
+                ratio,
+                note=True,
+            )
         if abs(record.scale - 1) < 1e-2:
             cause = 'there is no scale (only T5 and few others do that on purpose)'
         elif abs(ratio - expected) < 1e-2 * expected:
@@ -320,6 +342,17 @@ def probe_attention(subject: ModelUnderTest):  # what is examined
                 f'the weights of a query in attention {n} sum to {most:.2g}; '
                 'is the softmax taken over the keys?',
                 most,
+            )
+
+        # a sink takes its share, in a column more than there are values
+        least = record.row_sums.min().item()
+        if least < 1 - 1e-2 and record.weights.shape[-1] == record.values.shape[-2]:
+            return ProbeResult(
+                None,
+                f'the weights of a query in attention {n} sum to {least:.2g}; what is done to '
+                'them after the softmax?',
+                least,
+                note=True,
             )
 
         # each head has values of its own, or shares its keys as well

@@ -18,7 +18,8 @@ from ..config import argument_error, check_sizes
 
 # %% auto #0
 __all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'config_value', 'configured_dropout', 'guess_architecture', 'usable_ids',
-           'target_vocab_size', 'argument_names', 'is_huggingface', 'default_call', 'plain_call', 'logits_in']
+           'target_vocab_size', 'argument_names', 'likely_architecture', 'is_huggingface', 'default_call', 'plain_call',
+           'logits_in']
 
 # %% ../../nbs/103_debugging.calling.ipynb #architectures
 ARCHITECTURES = ('encoder-decoder', 'language model', 'encoder')
@@ -133,6 +134,18 @@ def argument_names(
         return []
 
 
+def likely_architecture(
+    model,  # a module or a function
+) -> str:  # one of `ARCHITECTURES`
+    "A guess to show as an example: two texts that must be given have a source and a target."
+    try:
+        arguments = inspect.signature(getattr(model, 'forward', model)).parameters.values()
+    except (TypeError, ValueError):
+        arguments = []
+    texts = [a for a in arguments if a.default is a.empty and 'mask' not in a.name]
+    return 'encoder-decoder' if len(texts) > 1 else 'language model'
+
+
 def is_huggingface(
     model,  # any model
 ) -> bool:
@@ -206,11 +219,12 @@ REMEDIES = (  # what an error's message contains, and what to do
         '`if mask:` asks a whole tensor for one truth value; write `if mask is not None:`',
     ),
     (
-        r'\b(function|method)\b|builtin_function_or_method',
+        r"'(function|method)'|not (function|method)\b|builtin_function_or_method",
         'a function is where a tensor should be: call it, with brackets',
     ),
     (
-        r'positional argument|keyword argument|argument missing|You (have to|must) specify',
+        r'positional argument|keyword argument|argument missing|You (have to|must) specify|'
+        r"'NoneType' object has no attribute",
         'say how to call the model, as in forward=lambda model, *ids: model(...)',
     ),
     (

@@ -28,6 +28,7 @@ from annotated_transformer.debugging.calling import (
     configured_dropout,
     explain_error,
     is_huggingface,
+    likely_architecture,
     logits_in,
 )
 from annotated_transformer.debugging.masks import (
@@ -46,9 +47,11 @@ from .positions import probe_order, probe_rotary
 from annotated_transformer.debugging.probes import (
     ModelUnderTest,
     ProbeResult,
+    comparable,
     format_names,
     prepare,
     probe_call,
+    relative_limit,
     rounding_unit,
     tolerance,
     verdict,
@@ -59,13 +62,14 @@ from annotated_transformer.debugging.weights import (
     probe_residual,
     probe_sharing,
     unregistered_layers,
+    zero_matrices_of,
 )
 from ..loss import evaluation_mode
 from ..kv_cache import DecoderCache
 
 # %% auto #0
-__all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'probe_repeat', 'probe_finite', 'probe_dropout', 'explain_cache', 'probe_cache',
-           'Report', 'check_transformer', 'missing_words']
+__all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'HIDDEN_BY_ZEROS', 'probe_repeat', 'probe_finite', 'probe_dropout',
+           'explain_cache', 'probe_cache', 'Report', 'check_transformer', 'missing_words']
 
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-repeat
 def probe_repeat(subject: ModelUnderTest):  # what is examined
@@ -91,8 +95,12 @@ def probe_repeat(subject: ModelUnderTest):  # what is examined
 # %% ../../nbs/83_debugging.checklist.ipynb #probe-finite
 def probe_finite(subject: ModelUnderTest):  # what is examined
     "Are all logits numbers?"
-    finite = subject.logits(*subject.inputs).isfinite()
-    wrong = int((~finite).sum())
+    with torch.no_grad():
+        logits = subject.call(*subject.inputs)
+    # a model may rule out some ids, such as padding, everywhere
+    ruled_out = (logits == -torch.inf).flatten(0, 1).all(0)
+    judged = logits if ruled_out.all() else logits[..., ~ruled_out]
+    wrong = int((~judged.isfinite()).sum())
     cause = ''
     for record in record_attention(subject, *subject.inputs) if wrong else ():
         sums = record.row_sums
@@ -138,7 +146,8 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
         for record in follow_call(subject, *subject.inputs, training=True).records
         if record.row_sums is not None
     ]
-    if asked and sums and all((x - 1).abs().max() < 1e-3 for x in sums):
+    limit = relative_limit(subject)
+    if asked and sums and all((x - 1).abs().max() < limit for x in sums):
         return ProbeResult(
             False,
             f'{asked} of the attention weights should be dropped in training, and none is',
@@ -188,7 +197,10 @@ def probe_cache(subject: ModelUnderTest):  # what is examined
     for inputs in trials:
         plain = subject.logits(*inputs)
         with torch.no_grad():
-            cached = logits_in(subject.cached(subject.model, *inputs)).float()
+            output = subject.cached(subject.model, *inputs)
+        if output is None:
+            return ProbeResult(None, 'not judged: the model returns no cache')
+        cached = comparable(logits_in(output))
 
         moved = (cached - plain).abs().amax((0, 2))  # of each step
         far = (~(moved <= tolerance(subject))).nonzero()  # NaN is far, too
@@ -293,13 +305,22 @@ class Report:
         )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #check-transformer
+HIDDEN_BY_ZEROS = (  # matrices of zeros, a usual start, can make these fail
+    'dropout',
+    'reach',
+    'order',
+    'gradient',
+    'memory',
+)
+
+
 def check_transformer(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> B T V; None: a plain call
     *,
     architecture: str | None = None,  # see `ARCHITECTURES`; None: inferred from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
-    pad_id: int | None = None,  # None: from its configuration, or no padding
+    pad_id: int | None = None,  # None: from its configuration; False: no padding
     cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
     length: int = 6,  # tokens of a target; a source has one more
     seed: int = 0,  # of ids and dropout
@@ -334,6 +355,7 @@ def check_transformer(
             steps = cached or cached_steps_of(model, subject.architecture, subject.pad_id)
             subject = replace(subject, cached=steps)
 
+        zeros = zero_matrices_of(model)
         findings = {}
         failed = None  # the first of `PREREQUISITES` that did
         for name, probe in probes.items():
@@ -343,6 +365,15 @@ def check_transformer(
                 )
                 continue
             findings[name] = attempt(probe, subject)
+            if findings[name].passed is False and name in HIDDEN_BY_ZEROS and zeros:
+                found = findings[name].message.split(';')[0]
+                findings[name] = ProbeResult(
+                    None,
+                    f'{found}; but {format_names(zeros)} hold nothing but zeros. If that is '
+                    'how training starts, add a little noise to them and ask again',
+                    findings[name].measured,
+                    note=True,
+                )
             if name in PREREQUISITES and not findings[name].passed:
                 failed = name
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)
@@ -363,7 +394,8 @@ def missing_words(
     signature = ', '.join(names)
     return (
         f'{error}; pass it to check_transformer (the model takes: {signature}), for example '
-        "check_transformer(model, architecture='encoder-decoder', vocab_size=1000, pad_id=0)"
+        f'check_transformer(model, architecture={likely_architecture(model)!r}, '
+        'vocab_size=..., pad_id=...)'
     )
 
 # %% ../../nbs/83_debugging.checklist.ipynb #by-steps
@@ -388,6 +420,9 @@ def stepwise_logits(
     return torch.cat(steps, 1)
 
 
+CACHE_NAMES = ('cache', 'past_key_values')  # from transformers 5.24 on, and before
+
+
 def cached_steps_of(
     model,  # any model
     architecture: str | None = None,  # see `ARCHITECTURES`
@@ -398,12 +433,12 @@ def cached_steps_of(
     if hasattr(model, 'decode_step') and has_layers:
         return stepwise_logits
 
-    can_cache = 'past_key_values' in argument_names(model) and architecture != 'encoder'
+    can_cache = 'use_cache' in argument_names(model) and architecture != 'encoder'
     if not is_huggingface(model) or not can_cache:
         return None
 
     def steps(model, *ids):
-        past = None
+        past = {}  # under the name that this version of transformers has for it
         logits = []
         for t in range(ids[-1].shape[1]):
             token = ids[-1][:, t : t + 1]
@@ -412,8 +447,10 @@ def cached_steps_of(
                 given = {'input_ids': ids[0], 'decoder_input_ids': token}
                 if pad_id is not None:
                     given['attention_mask'] = (ids[0] != pad_id).long()
-            out = model(**given, past_key_values=past, use_cache=True)
-            past = out.past_key_values
+            out = model(**given, **past, use_cache=True)
+            past = {name: out[name] for name in CACHE_NAMES if name in out}
+            if not past:
+                return None
             logits.append(out.logits)
         return torch.cat(logits, 1)
 

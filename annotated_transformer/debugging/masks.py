@@ -16,14 +16,16 @@ from annotated_transformer.debugging.probes import (
     ProbeResult,
     format_names,
     influence,
+    is_coarse,
+    relative_limit,
     tolerance,
     verdict,
 )
 from .weights import gradients
 
 # %% auto #0
-__all__ = ['probe_leak', 'probe_reach', 'probe_padding', 'mask_remedy', 'uneven_rows', 'probe_empty_row', 'probe_batch',
-           'explain_rows']
+__all__ = ['probe_leak', 'probe_reach', 'probe_padding', 'takes_length', 'mask_remedy', 'uneven_rows', 'probe_empty_row',
+           'probe_batch', 'explain_rows']
 
 # %% ../../nbs/105_debugging.masks.ipynb #explain-mixing
 def changed_rows(
@@ -38,10 +40,12 @@ def explain_mixing(
     subject: ModelUnderTest,  # what is examined, a model that mixes positions wrongly
     leaks: bool = True,  # False: it doesn't mix what it should
 ) -> str | None:  # None: nothing was recognised
-    "Why positions meet that shouldn't, or don't, from the first attention of the target."
+    """Why positions meet that shouldn't, or don't: from the self-attention of the target,
+    layer by layer, up to the first that is wrong."""
     length = subject.inputs[-1].shape[1]
     last = length - 1
     causal = subject.architecture != 'encoder'
+    slack = relative_limit(subject)
     ids = subject.inputs[-1].clone()
     ids[:, last] = subject.replacement_ids[-1]
     pairs = zip(
@@ -56,38 +60,56 @@ def explain_mixing(
         turned = [x.reshape(length, 2, -1).transpose(0, 1) for x in (one, other)]
         return [{*changed_rows(*both)}, {*changed_rows(*turned)}]
 
-    for one, other in pairs:
-        if one.scores.shape[-2:] != (length, length):
-            continue  # of the source, or between the two
+    # of the source, or between the two, scores have another shape
+    square = [pair for pair in pairs if pair[0].scores.shape[-2:] == (length, length)]
+    for layer, (one, other) in enumerate(square):
+        where = f', in layer {layer}' if layer else ''
 
         # on the way to the scores, each position by itself
         if {last} not in positions(one.query_input, other.query_input):
-            return 'before the first attention, ids are lost, shifted or mixed'
+            if not layer:
+                return 'before the first attention, ids are lost, shifted or mixed'
+            return (
+                f'attention is in order up to layer {layer - 1}; something later mixes '
+                'positions, such as a norm, or mixes the rows'
+            )
         if changed_rows(one.queries, other.queries) != [last]:
-            return 'heads are split wrongly, so that a query mixes tokens: view, and no transpose?'
+            return (
+                f'heads are split wrongly{where}, so that a query mixes tokens: view, and no '
+                'transpose?'
+            )
 
         # what may see what
         weights = one.weights.reshape(-1, length, length)
         ahead = [j for j in range(1, length) if weights.diagonal(j, 1, 2).any()]
         back = [j for j in range(1, length) if not weights.diagonal(-j, 1, 2).all()]
-        if one.row_sums is not None and one.row_sums.max() > 1 + 1e-3:
-            return 'the softmax is taken over the queries, not over the keys'
-        if causal and ahead and one.row_sums is not None and one.row_sums.min() < 1 - 1e-3:
-            return 'weights are hidden after the softmax, so that they no longer sum to one'
+        sums = one.row_sums
+        if sums is not None and sums.max() > 1 + slack:
+            return f'the softmax is taken over the queries, not over the keys{where}'
+        if causal and ahead and sums is not None and sums.min() < 1 - slack:
+            return f'weights are hidden after the softmax, so that they no longer sum to one{where}'
         if causal and len(ahead) == last:
-            return 'the causal mask is missing, or hides nothing'
+            return f'the causal mask is missing, or hides nothing{where}'
         if causal and ahead:
-            return f'the causal mask is shifted: a token sees {max(ahead)} ahead'
+            return f'the causal mask is shifted: a token sees {max(ahead)} ahead{where}'
         if back and not leaks:
-            return f'a mask hides what is {min(back)} back: a window, or a wrong mask?'
+            return (
+                f'a mask hides what is {min(back)} back{where}: a window, or a wrong mask?'
+            )
 
         # on the way back
         merged = positions(one.merged, other.merged)
         if causal and not any(moved <= {last} for moved in merged):
-            return 'heads are merged wrongly: view, and no transpose back?'
-        if leaks:
-            return 'attention is right; something later mixes positions, such as a norm'
-        return None
+            return f'heads are merged wrongly{where}: view, and no transpose back?'
+        if leaks and sums is None:
+            return f'what mixes the values is not the softmax{where}: is it taken twice?'
+        if not causal:
+            return None  # from here on, each token has seen the others
+    if leaks and square:
+        return (
+            'self-attention is in order in all layers; something later mixes positions, such '
+            'as a norm, or mixes the rows'
+        )
     return None
 
 # %% ../../nbs/105_debugging.masks.ipynb #probe-leak
@@ -104,7 +126,10 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
 
         if not future[i, j] <= tolerance(subject):
             mode = ' in training' if training else ''
-            cause = 'is something averaged over positions, such as batch statistics?'
+            cause = (
+                'is the mask forgotten, or something averaged over positions, such as batch '
+                'statistics?'
+            )
             if not training:
                 cause = explain_mixing(subject) or (
                     'the causal mask is missing or shifted, or something is averaged over '
@@ -121,6 +146,7 @@ def probe_leak(subject: ModelUnderTest):  # what is examined
 
 def probe_reach(subject: ModelUnderTest):  # what is examined
     "Does every token matter to every output that may see it?"
+    coarse = is_coarse(subject)
     for side, name in enumerate(subject.input_names()):
         dead = ~(influence(subject, side) > 0)  # NaN is dead, too
         sees_all = subject.architecture == 'encoder' or name == 'source'
@@ -129,9 +155,15 @@ def probe_reach(subject: ModelUnderTest):  # what is examined
 
         if dead.any():
             i, j = dead.nonzero()[0].tolist()
-            cause = 'a mask hides too much, or an input is ignored'
+            cause = None
             if side == len(subject.inputs) - 1:
-                cause = explain_mixing(subject, leaks=False) or cause
+                cause = explain_mixing(subject, leaks=False)
+            if coarse and cause is None:
+                return ProbeResult(
+                    None,
+                    f'not judged: only float32 tells if the {name} reaches all outputs',
+                )
+            cause = cause or 'a mask hides too much, or an input is ignored'
             return ProbeResult(
                 False,
                 f'token {j} of the {name} never reaches the output at position {i}; {cause}',
@@ -150,7 +182,14 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
     for side, name in enumerate(subject.input_names()):
         # two ids of padding after each row
         padded = F.pad(subject.inputs[side], (0, 2), value=subject.pad_id)
-        after = subject.logits(*subject.replaced(side, padded))[:, : before.shape[1]]
+        try:
+            after = subject.logits(*subject.replaced(side, padded))[:, : before.shape[1]]
+        except Exception:
+            if takes_length(subject, side, padded.shape[1]):
+                raise
+            return ProbeResult(
+                None, f'not judged: the model takes no {name} of {padded.shape[1]} tokens'
+            )
         moved = (after - before).abs().max().item()
         if not moved <= tolerance(subject):
             return ProbeResult(
@@ -171,6 +210,20 @@ def probe_padding(subject: ModelUnderTest):  # what is examined
             )
         most = max(most, moved, uneven)
     return ProbeResult(True, 'padding on the right changes nothing', most)
+
+
+def takes_length(
+    subject: ModelUnderTest,  # what is examined
+    side: int,  # which input
+    length: int,  # of it
+) -> bool:
+    "Whether the model can be called with an input of another length, without padding."
+    ids = subject.inputs[side].repeat(1, length)[:, :length]
+    try:
+        subject.logits(*subject.replaced(side, ids))
+    except Exception:  # whatever the model raises
+        return False
+    return True
 
 
 def mask_remedy(

@@ -89,7 +89,7 @@ def probe_vocabulary(subject: ModelUnderTest):  # what is examined
 
 # %% ../../nbs/108_debugging.outputs.ipynb #probe-parts
 def probe_parts(subject: ModelUnderTest):  # what is examined
-    "Is there an activation between two matrices, and do norms divide by D?"
+    "Is there an activation between two matrices, and does a norm divide by D - 1?"
     trace = follow_call(subject, *subject.inputs)
     if not trace.projected:
         return ProbeResult(None, 'not judged: no products with matrices were recognised')
@@ -113,5 +113,5 @@ def probe_parts(subject: ModelUnderTest):  # what is examined
                 note=True,
             )
     return ProbeResult(
-        True, 'matrices have activations between them, and norms divide by D'
+        True, 'matrices have activations between them, and no norm divides by D - 1'
     )

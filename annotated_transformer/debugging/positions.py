@@ -13,13 +13,15 @@ from .calling import config_value
 from annotated_transformer.debugging.probes import (
     ModelUnderTest,
     ProbeResult,
-    rounding_unit,
+    is_coarse,
+    relative_limit,
     tolerance,
 )
 
 # %% auto #0
-__all__ = ['repeated_token', 'ignores_positions', 'swap_effect', 'telling_outputs', 'probe_order', 'adds_positions_twice',
-           'turns', 'rotary_angles', 'rotary_bases', 'configured_base', 'has_stretched_angles', 'probe_rotary']
+__all__ = ['USUAL_BASES', 'repeated_token', 'ignores_positions', 'swap_effect', 'telling_outputs', 'probe_order',
+           'adds_positions_twice', 'turns', 'rotary_angles', 'rotary_bases', 'rotary_settings', 'configured_bases',
+           'has_stretched_angles', 'probe_rotary']
 
 # %% ../../nbs/106_debugging.positions.ipynb #repeated
 def repeated_token(
@@ -30,10 +32,18 @@ def repeated_token(
 
 
 def ignores_positions(
-    subject: ModelUnderTest,  # a language model
-) -> bool:
-    "Whether all scores of a repeated token are equal, in all layers."
-    records = record_attention(subject, *repeated_token(subject))
+    subject: ModelUnderTest,  # what is examined
+    side: int = -1,  # which input
+) -> bool | None:  # None: its self-attention wasn't recognised
+    "Whether all scores of a repeated token are equal, in all layers of self-attention."
+    length = subject.inputs[side].shape[1]
+    records = [
+        record
+        for record in record_attention(subject, *repeated_token(subject))
+        if record.scores.shape[-2:] == (length, length)
+    ]
+    if not records:
+        return None
     for record in records:
         scores = record.scores.float()
         seen = scores.isfinite() & (record.weights > 0)
@@ -43,7 +53,7 @@ def ignores_positions(
         reach = record.queries.norm(dim=-1).max() * record.keys.norm(dim=-1).max()
         if moved > 1e-5 * reach * (record.scale or 1.0):
             return False
-    return bool(records)
+    return True
 
 # %% ../../nbs/106_debugging.positions.ipynb #exchanged
 def swap_effect(
@@ -78,7 +88,7 @@ def telling_outputs(
 
 def probe_order(subject: ModelUnderTest):  # what is examined
     "Does the order of the tokens matter?"
-    if rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32):
+    if is_coarse(subject):
         return ProbeResult(None, 'not judged: only float32 tells order from rounding')
 
     least = torch.inf  # that an exchange moved the outputs
@@ -91,6 +101,12 @@ def probe_order(subject: ModelUnderTest):  # what is examined
 
             moved = swap_effect(subject, side, j)[:, outputs].max()
             if moved <= tolerance(subject, steps=128):  # calls of one shape agree better
+                if moved > 0 and ignores_positions(subject, side) is False:
+                    return ProbeResult(
+                        None,
+                        f'not judged: in the {name}, positions change the scores, and the '
+                        'outputs hardly more than rounding does',
+                    )
                 return ProbeResult(
                     False,
                     f'exchanging tokens {j} and {j + 1} of the {name} '
@@ -171,23 +187,36 @@ def rotary_bases(
     return found
 
 
-def configured_base(
+def rotary_settings(
     model,  # any model
-) -> float | None:  # None: not known
-    "The base of rotary positions that a configuration asks for."
-    parameters = config_value(model, 'rope_parameters', 'rope_scaling')
-    if isinstance(parameters, dict) and parameters.get('rope_theta'):
-        return parameters['rope_theta']
-    return config_value(model, 'rope_theta', 'rope_base', 'rotary_emb_base', 'rotary_base')
+) -> list[dict]:  # one, or one for each kind of layer
+    "What a configuration of Hugging Face says of rotary positions."
+    settings = config_value(model, 'rope_parameters', 'rope_scaling')
+    if not isinstance(settings, dict):
+        return []
+    return [x for x in settings.values() if isinstance(x, dict)] or [settings]
+
+
+def configured_bases(
+    model,  # any model
+) -> list[float]:  # empty: not known
+    "The bases of rotary positions that a configuration asks for."
+    settings = rotary_settings(model)
+    bases = [x['rope_theta'] for x in settings if x.get('rope_theta')]
+    other = config_value(model, 'rope_theta', 'rope_base', 'rotary_emb_base', 'rotary_base')
+    return bases or ([other] if other else [])
 
 
 def has_stretched_angles(
     model,  # any model
 ) -> bool:
     "Whether a configuration asks for rotary angles that are no powers of one base."
-    parameters = config_value(model, 'rope_parameters', 'rope_scaling') or {}
-    kind = parameters.get('rope_type', parameters.get('type', 'default'))
-    return kind != 'default' or (config_value(model, 'rope_factor') or 1.0) != 1.0
+    kinds = {x.get('rope_type', x.get('type', 'default')) for x in rotary_settings(model)}
+    return bool(kinds - {'default'}) or (config_value(model, 'rope_factor') or 1.0) != 1.0
+
+
+# of the paper, ModernBERT, Llama 3 and Qwen
+USUAL_BASES = (10_000, 160_000, 500_000, 1_000_000)
 
 
 def probe_rotary(subject: ModelUnderTest):  # what is examined
@@ -231,11 +260,14 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     # scores along each diagonal should agree
     scores = queries @ keys.transpose(-2, -1)
     off = (scores[:, 1:, 1:] - scores[:, :-1, :-1]).abs().max().item()
-    limit = 1e-3 * (queries.norm(dim=-1).max() * keys.norm(dim=-1).max()).item()
+    most = (queries.norm(dim=-1).max() * keys.norm(dim=-1).max()).item()
+    limit = relative_limit(subject) * most
     if off > limit:
-        angles = rotary_angles(queries), rotary_angles(keys)
-        cause = 'numbers are paired in two ways, as halves and as neighbours'
-        if all(angles):
+        of_queries, of_keys = rotary_angles(queries), rotary_angles(keys)
+        cause = 'are numbers paired in two ways, as halves and as neighbours?'
+        if of_queries and of_keys and {*of_queries}.isdisjoint(of_keys):
+            cause = f'queries are paired as {[*of_queries][0]}, and keys as {[*of_keys][0]}'
+        elif of_queries and of_keys:
             cause = 'queries and keys turn by other angles, or another way round'
         return ProbeResult(
             False,
@@ -250,19 +282,21 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
             note=True,
         )
 
-    if has_stretched_angles(subject.model):
+    if has_stretched_angles(subject.model) or is_coarse(subject):
         return ProbeResult(True, 'scores depend on the distance only')
-    asked = configured_base(subject.model)
+    asked = configured_bases(subject.model)
     for layout, turned in rotary_angles(queries).items():
         bases = rotary_bases(turned, queries.shape[-1])
         if not bases:
             continue
-        usual = asked or 10_000
-        fitting = [base for base in bases if abs(base / usual - 1) < 0.05]
+        expected = asked or USUAL_BASES
+        fitting = [b for b in bases if any(abs(b / x - 1) < 0.05 for x in expected)]
         words = f'rotary positions of base {(fitting or bases)[0]:,.0f}, paired as {layout}'
         if fitting:
             return ProbeResult(True, f'{words}; imported weights need the same')
         if asked:
-            return ProbeResult(False, f'{words}; its configuration asks for {asked:,.0f}')
-        return ProbeResult(None, f'{words}; 10,000 is usual', note=True)
+            wanted = ' or '.join(f'{x:,.0f}' for x in asked)
+            return ProbeResult(False, f'{words}; its configuration asks for {wanted}')
+        usual = ', '.join(f'{x:,}' for x in USUAL_BASES)
+        return ProbeResult(None, f'{words}; usual ones: {usual}', note=True)
     return ProbeResult(True, 'scores depend on the distance only')

@@ -25,8 +25,8 @@ from annotated_transformer.debugging.calling import (
 )
 
 # %% auto #0
-__all__ = ['ProbeResult', 'verdict', 'ModelUnderTest', 'sample_ids', 'prepare', 'probe_call', 'rounding_unit', 'tolerance',
-           'influence']
+__all__ = ['ProbeResult', 'verdict', 'ModelUnderTest', 'sample_ids', 'prepare', 'probe_call', 'coarsest_epsilon', 'rounding_unit',
+           'is_coarse', 'relative_limit', 'tolerance', 'influence']
 
 # %% ../../nbs/82_debugging.probes.ipynb #finding
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ def format_names(
         text += f' and {rest} more'
     return text
 
+
+def comparable(
+    logits: Tensor,  # B T V
+) -> Tensor:  # B T V, float32
+    "Logits to subtract from each other: ids that a model rules out have -inf."
+    logits = logits.float()
+    return logits.masked_fill(logits == -torch.inf, 0.0)
+
 # %% ../../nbs/82_debugging.probes.ipynb #subject
 @dataclass(frozen=True)
 class ModelUnderTest:
@@ -81,11 +89,13 @@ class ModelUnderTest:
         if isinstance(self.model, nn.Module):
             self.model.train(training)
         torch.manual_seed(self.seed + seed)
+        # as a loader would hand them over: some models call `view` on their ids
+        inputs = [ids.contiguous() for ids in inputs]
         return logits_in(self.forward(self.model, *inputs))
 
     @torch.no_grad()
     def logits(self, *inputs, **options) -> Tensor:  # B T V, float32
-        return self.call(*inputs, **options).float()
+        return comparable(self.call(*inputs, **options))
 
     def replaced(self, side: int, ids: Tensor) -> tuple:  # the inputs, one of them another
         inputs = list(self.inputs)
@@ -116,7 +126,7 @@ def sample_ids(
         order = torch.randperm(len(usable), generator=generator)
         drawn.append(order[: length + 1])
     ids = torch.tensor(usable)[torch.stack(drawn)]
-    return ids[:, :length], ids[:, length]
+    return ids[:, :length].contiguous(), ids[:, length]
 
 # %% ../../nbs/82_debugging.probes.ipynb #examine
 def prepare(
@@ -125,7 +135,7 @@ def prepare(
     *,
     architecture: str | None = None,  # see `ARCHITECTURES`; None: inferred from its parts
     vocab_size: int | None = None,  # V; None: from its configuration
-    pad_id: int | None = None,  # None: from its configuration, or no padding
+    pad_id: int | None = None,  # None: from its configuration; False: no padding
     cached: Callable | None = None,  # (model, *inputs) -> B T V, step by step
     length: int = 6,  # tokens of a target; a source has one more
     seed: int = 0,  # of ids and dropout
@@ -136,6 +146,8 @@ def prepare(
     check_sizes(length=length)
     if pad_id is None:
         pad_id = config_value(model, 'pad_id', 'pad_token_id')
+    elif pad_id is False:  # 0 is an id
+        pad_id = None
 
     device = 'cpu'
     if isinstance(model, nn.Module):
@@ -188,6 +200,17 @@ def probe_call(subject: ModelUnderTest):  # what is examined
     return ProbeResult(True, f'a call returns logits of {shape[-1]} words')
 
 # %% ../../nbs/82_debugging.probes.ipynb #step-size
+def coarsest_epsilon(
+    subject: ModelUnderTest,  # what is examined
+    logits: Tensor,  # that it gave
+) -> float:
+    "The largest relative step of rounding among the types that the model uses."
+    used = {logits.dtype}
+    if isinstance(subject.model, nn.Module):
+        used |= {p.dtype for p in subject.model.parameters()}
+    return max(torch.finfo(d).eps for d in used if d.is_floating_point)
+
+
 def rounding_unit(
     subject: ModelUnderTest,  # what is examined
     dtype: torch.dtype | None = None,  # None: the coarsest that the model uses
@@ -196,14 +219,25 @@ def rounding_unit(
     with torch.no_grad():
         logits = subject.call(*subject.inputs)
 
-    used = {logits.dtype}
-    if isinstance(subject.model, nn.Module):
-        used |= {p.dtype for p in subject.model.parameters()}
-    if dtype is not None:
-        used = {dtype}
+    epsilon = torch.finfo(dtype).eps if dtype else coarsest_epsilon(subject, logits)
+    return epsilon * logits[logits.isfinite()].float().std().item()
 
-    epsilon = max(torch.finfo(d).eps for d in used if d.is_floating_point)
-    return epsilon * logits.float().std().item()
+
+def is_coarse(
+    subject: ModelUnderTest,  # what is examined
+) -> bool:
+    "Whether the model uses less than float32, where rounding hides small influences."
+    return rounding_unit(subject) > 2 * rounding_unit(subject, torch.float32)
+
+
+def relative_limit(
+    subject: ModelUnderTest,  # what is examined
+    least: float = 1e-3,  # enough for float32
+) -> float:
+    "How large a relative difference inside the model may be by rounding alone."
+    with torch.no_grad():
+        logits = subject.call(*subject.inputs)
+    return max(least, 2 * coarsest_epsilon(subject, logits))
 
 
 def tolerance(

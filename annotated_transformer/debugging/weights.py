@@ -21,6 +21,7 @@ from annotated_transformer.debugging.probes import (
     ModelUnderTest,
     ProbeResult,
     format_names,
+    is_coarse,
     sample_ids,
     tolerance,
 )
@@ -29,7 +30,7 @@ from annotated_transformer.debugging.probes import (
 __all__ = ['unregistered_layers', 'parameters_of', 'gradients', 'more_inputs', 'probe_gradient', 'unlearning_embeddings',
            'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of', 'kept_calls', 'carried_times',
            'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'twins',
-           'equal_matrices', 'probe_sharing']
+           'shared_across_layers', 'zero_matrices_of', 'equal_matrices', 'probe_sharing']
 
 # %% ../../nbs/107_debugging.weights.ipynb #parameters
 def unregistered_layers(
@@ -135,7 +136,9 @@ def probe_gradient(subject: ModelUnderTest):  # what is examined
             'outputs that share it; is the embedding detached?',
             len(cut),
         )
-    return ProbeResult(True, f'gradients reach all {len(slopes)} parameters')
+    return ProbeResult(
+        True, f'gradients reach all {len(slopes)} parameters, or parts of them'
+    )
 
 
 def unlearning_embeddings(
@@ -422,6 +425,7 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
     if len(subject.inputs) < 2:
         return ProbeResult(None, 'does not apply: there is no encoder beside a decoder')
 
+    judged = False
     with every_operation():
         before = subject.logits(*subject.inputs)
     for name, stack in layer_stacks(subject.model).items():
@@ -433,7 +437,12 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
                 moved = (subject.logits(*subject.inputs) - before).abs().max().item()
         finally:
             hook.remove()
+        judged = True
         if moved <= tolerance(subject):
+            if is_coarse(subject):
+                return ProbeResult(
+                    None, 'not judged: only float32 tells a small influence from rounding'
+                )
             return ProbeResult(
                 False,
                 f'the decoder never sees what {name}.{len(stack) - 1} writes: the memory is '
@@ -455,7 +464,11 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
                 'the output of the whole encoder',
                 note=True,
             )
-    return ProbeResult(True, 'the decoder reads the output of the whole encoder')
+    if not judged:
+        return ProbeResult(None, 'not judged: no list of layers of the encoder was found')
+    return ProbeResult(
+        True, 'what the last layer of the encoder writes reaches the outputs'
+    )
 
 # %% ../../nbs/107_debugging.weights.ipynb #sharing-probe
 def two_roles(
@@ -519,6 +532,35 @@ def twins(
     return found
 
 
+def shared_across_layers(
+    model,  # any model
+) -> list[str]:  # names of parameters
+    "What a layer of a stack shares with an earlier one."
+    found = []
+    for stack, layers in layer_stacks(model).items():
+        first_layer: dict[nn.Parameter, int] = {}
+        for n, layer in enumerate(layers):
+            for name, p in layer.named_parameters():
+                if first_layer.setdefault(p, n) != n:
+                    found.append(f'{stack}.{n}.{name}')
+    return found
+
+
+def zero_matrices_of(
+    model,  # any model
+) -> list[str]:  # names
+    "Matrices that hold nothing but zeros; tables, such as of positions, don't count."
+    found = []
+    if isinstance(model, nn.Module):
+        for parent, module in model.named_modules():
+            if isinstance(module, nn.Embedding):
+                continue
+            for name, p in module.named_parameters(recurse=False):
+                if p.ndim > 1 and not p.any():
+                    found.append(f'{parent}.{name}'.lstrip('.'))
+    return found
+
+
 def equal_matrices(
     model,  # any model
 ) -> list[tuple[str, str]]:  # pairs of names
@@ -529,6 +571,8 @@ def equal_matrices(
     for name, p in model.named_parameters():
         values = p.detach()
         drawn = values.numel() > 1 and values.float().std() > 0  # not a constant
+        if len(values) > 1 and (values == values[:1]).all():
+            drawn = False  # rows that start alike in every layer, such as Mamba's A_log
         if p.requires_grad and values.ndim > 1 and drawn:
             key = (tuple(values.shape), values.float().sum().item())
             alike.setdefault(key, []).append((name, values))
@@ -564,6 +608,15 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
             note=True,
         )
 
+    across = shared_across_layers(model)
+    if across:
+        return ProbeResult(
+            None,
+            f'{format_names(across)} belong to an earlier layer, too; is it meant?',
+            len(across),
+            note=True,
+        )
+
     same = twins(model)
     if same:
         return ProbeResult(
@@ -587,4 +640,4 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
             len(equal),
             note=True,
         )
-    return ProbeResult(True, 'all layers have weights of their own')
+    return ProbeResult(True, 'no two layers were found to share weights, or to start equal')
