@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,9 +17,6 @@ from typing_extensions import Self  # in `typing` from Python 3.11; torch brings
 
 from .config import SpecialTokens, argument_error, check_sizes
 from .speed.async_copy import to_device
-
-if TYPE_CHECKING:
-    from annotated_transformer.datasets.streamed_text import MappedPairs
 
 # %% auto #0
 __all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Pair', 'pad_sequences', 'Batch', 'pair_length', 'batch_by_tokens', 'batch_pairs', 'check_pairs', 'check_sequence', 'check_pad_id', 'id_tensor', 'count_targets', 'LabelledBatch', 'sort_key', 'padding_fraction']
@@ -117,7 +113,7 @@ def pair_length(
 
 
 def batch_by_tokens(
-    pairs: Sequence[Pair] | MappedPairs,  # (source ids, target ids)
+    pairs: Sequence[Pair],  # (source ids, target ids)
     max_tokens: int,  # maximum of batch size times longest length
     seed: int = 0,  # of the shuffling; use another for each epoch
 ) -> Iterator[list]:  # of pairs
@@ -263,7 +259,7 @@ class LabelledBatch:
 
 # %% ../nbs/28_loss_and_batches_in_depth.ipynb #sort-key
 def sort_key(
-    pairs: Sequence[Pair] | MappedPairs,  # (source ids, target ids)
+    pairs: Sequence[Pair],  # (source ids, target ids)
 ) -> Callable[[int], tuple[int, int]]:  # index -> tokens, difference of the sides
     "How `batch_by_tokens` sorts pairs: by the longer side, then by how the sides differ."
     # pairs in a file tell their sizes without being read

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -183,7 +184,8 @@ def ids_without_token(
 ) -> Tensor:  # N, not to be written
     """Ids of a model that its tokenizer lacks: many vocabularies are rounded up. Raises
     `ValueError` for a tokenizer with more tokens than the model."""
-    n_tokens, vocab_size = len(tokenizer), model.config.vocab_size
+    config: Any = model.config
+    n_tokens, vocab_size = len(tokenizer), config.vocab_size
 
     # Hugging Face's often have a token for padding that was added and isn't used
     is_theirs = isinstance(tokenizer, HuggingFaceTokenizer)

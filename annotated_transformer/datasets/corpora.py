@@ -5,106 +5,27 @@
 # %% ../../nbs/49_datasets.corpora.ipynb #corpora-imports
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 from ..config import argument_error, check_choice
 from .held_out import split_pairs
 from .multi30k import multi30k
 from .numbers import number_pairs
 from annotated_transformer.datasets.parallel_text import (
+    CLEANING_OPTIONS,
+    COLUMN_OPTIONS,
     ParallelText,
-    base_language,
     clean_pairs,
-    ending_language,
+    corpus_paths,
+    file_languages,
     read_pairs,
+    select_options,
 )
 
 # %% auto #0
-__all__ = ['CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'corpus_paths', 'file_languages',
-           'select_options', 'open_parallel_text']
-
-# %% ../../nbs/49_datasets.corpora.ipynb #corpus-paths
-def corpus_paths(
-    corpus: str,  # a file, or two with a comma between
-    data_dir=None,  # where relative names begin; None: the current folder
-    *,
-    name: str = 'corpus',  # of the argument
-) -> list:  # of one or two paths of files
-    "Find the named files. Raises `ValueError` if they don't exist."
-    if not isinstance(corpus, str):
-        raise argument_error(name, corpus, 'a text')
-
-    folder = Path(data_dir or '.').expanduser()
-    if (folder / corpus).is_file():  # its name may have a comma in it
-        names = [corpus]
-    else:
-        names = corpus.split(',')
-    paths = [folder / Path(part.strip()).expanduser() for part in names]
-
-    missing = [path for path in paths if not path.is_file()]
-    if missing or len(paths) > 2:
-        expected = 'a file of tab-separated pairs, or two files with a comma between them'
-        if name == 'corpus':
-            expected = f"'numbers', 'multi30k', {expected}"
-        for path in missing[:1]:
-            if path.is_dir():
-                expected += f'; {path} is a folder'
-            elif path.exists():
-                expected += (
-                    f'; {path} is a pipe and can\'t be read twice: write it to a file'
-                )
-            else:
-                expected += f'; there is no file {path}'
-        raise argument_error(name, corpus, expected)
-
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise argument_error(name, corpus, 'two different files')
-    return paths
-
-
-def file_languages(
-    name: str,  # 'corpus', 'validation' or 'test'
-    paths: list,  # its files; none for a corpus that has none
-    *,
-    source: str | None,  # language; None: as the first file's ending says, or English
-    target: str | None,  # language; None: as the second file's ending says, or German
-) -> tuple[str, str]:  # source, target
-    "The languages of files. Raises `ValueError` if their endings say others."
-    endings = ['', '']
-    if len(paths) == 2:
-        endings = [ending_language(path) for path in paths]
-    if source is None:
-        source = endings[0] or 'en'
-    if target is None:
-        target = endings[1] or 'de'
-
-    for option, language in (('source', source), ('target', target)):
-        is_code = re.fullmatch('[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*', str(language))
-        if not is_code:
-            raise argument_error(
-                option, language, 'the code of a language, such as de or zh-CN'
-            )
-    if source.lower() == target.lower():
-        raise argument_error(
-            'target', target, f'a language other than the source, {source}'
-        )
-
-    for ending, language, other in zip(endings, (source, target), (target, source)):
-        is_another = base_language(ending) != base_language(language) or ending == other
-        if ending and is_another:
-            raise argument_error(
-                name,
-                ', '.join(path.name for path in paths),
-                f'the file in {source} first, then the one in {target}; if the names are '
-                'right, change source and target (--source, --target)',
-            )
-    return source, target
+__all__ = ['SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'open_parallel_text']
 
 # %% ../../nbs/49_datasets.corpora.ipynb #open-parallel-text
-CLEANING_OPTIONS = ['max_length', 'max_ratio', 'deduplicate']  # of `clean_pairs`
-COLUMN_OPTIONS = ['source_column', 'target_column']  # of `read_tsv`
 SPLIT_OPTIONS = ['validation', 'test', 'seed']  # of `split_pairs`
 CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
     'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'],
@@ -112,14 +33,6 @@ CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
     'one file': [*SPLIT_OPTIONS, *CLEANING_OPTIONS, *COLUMN_OPTIONS],
     'two files': [*SPLIT_OPTIONS, *CLEANING_OPTIONS],
 }
-
-
-def select_options(
-    options: dict,  # name -> value
-    names: list,  # of those that are wanted
-) -> dict:  # the ones among them that were given
-    "Some of the options."
-    return {name: options[name] for name in names if name in options}
 
 
 def open_parallel_text(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from annotated_transformer.config import (
     argument_error,
@@ -28,14 +28,12 @@ from annotated_transformer.config import (
 )
 from ..tokenizers.base import check_text
 
-if TYPE_CHECKING:  # it imports this module
-    from annotated_transformer.datasets.streamed_text import StreamedPairs
-
 # %% auto #0
 __all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'LANGUAGE_CODES', 'NO_TEXT', 'HEADER_WORDS',
-           'clean_text', 'clean_pairs', 'has_text', 'without_formats', 'fold_text', 'text_digest', 'ParallelText',
-           'plain_name', 'base_language', 'ending_language', 'check_beginning', 'text_lines', 'read_text_files',
-           'read_tsv', 'as_tabs', 'format_hint', 'is_header', 'read_pairs']
+           'CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'clean_text', 'clean_pairs', 'has_text', 'without_formats',
+           'fold_text', 'text_digest', 'ParallelText', 'plain_name', 'base_language', 'ending_language',
+           'check_beginning', 'text_lines', 'read_text_files', 'read_tsv', 'as_tabs', 'format_hint', 'is_header',
+           'read_pairs', 'select_options', 'corpus_paths', 'file_languages']
 
 # %% ../../nbs/41_datasets.parallel_text.ipynb #clean-text
 def clean_text(
@@ -132,7 +130,7 @@ def text_digest(
 class ParallelText:
     "Pairs of texts, divided into training, validation and test."
 
-    train: list | StreamedPairs  # of (source text, target text)
+    train: Any  # (source text, target text) of each pair: a list, or `StreamedPairs`
     validation: list  # likewise, for choices during training
     test: list  # likewise, for the number that is reported
     source: str  # language, such as 'en'
@@ -486,3 +484,92 @@ def read_pairs(
                 'if it is one, delete the line'
             )
         yield pair
+
+# %% ../../nbs/41_datasets.parallel_text.ipynb #corpus-paths
+CLEANING_OPTIONS = ['max_length', 'max_ratio', 'deduplicate']  # of `clean_pairs`
+COLUMN_OPTIONS = ['source_column', 'target_column']  # of `read_tsv`
+
+
+def select_options(
+    options: dict,  # name -> value
+    names: list,  # of those that are wanted
+) -> dict:  # the ones among them that were given
+    "Some of the options."
+    return {name: options[name] for name in names if name in options}
+
+
+def corpus_paths(
+    corpus: str,  # a file, or two with a comma between
+    data_dir=None,  # where relative names begin; None: the current folder
+    *,
+    name: str = 'corpus',  # of the argument
+) -> list:  # of one or two paths of files
+    "Find the named files. Raises `ValueError` if they don't exist."
+    if not isinstance(corpus, str):
+        raise argument_error(name, corpus, 'a text')
+
+    folder = Path(data_dir or '.').expanduser()
+    if (folder / corpus).is_file():  # its name may have a comma in it
+        names = [corpus]
+    else:
+        names = corpus.split(',')
+    paths = [folder / Path(part.strip()).expanduser() for part in names]
+
+    missing = [path for path in paths if not path.is_file()]
+    if missing or len(paths) > 2:
+        expected = 'a file of tab-separated pairs, or two files with a comma between them'
+        if name == 'corpus':
+            expected = f"'numbers', 'multi30k', {expected}"
+        for path in missing[:1]:
+            if path.is_dir():
+                expected += f'; {path} is a folder'
+            elif path.exists():
+                expected += (
+                    f'; {path} is a pipe and can\'t be read twice: write it to a file'
+                )
+            else:
+                expected += f'; there is no file {path}'
+        raise argument_error(name, corpus, expected)
+
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise argument_error(name, corpus, 'two different files')
+    return paths
+
+
+def file_languages(
+    name: str,  # 'corpus', 'validation' or 'test'
+    paths: list,  # its files; none for a corpus that has none
+    *,
+    source: str | None,  # language; None: as the first file's ending says, or English
+    target: str | None,  # language; None: as the second file's ending says, or German
+) -> tuple[str, str]:  # source, target
+    "The languages of files. Raises `ValueError` if their endings say others."
+    endings = ['', '']
+    if len(paths) == 2:
+        endings = [ending_language(path) for path in paths]
+    if source is None:
+        source = endings[0] or 'en'
+    if target is None:
+        target = endings[1] or 'de'
+
+    for option, language in (('source', source), ('target', target)):
+        is_code = re.fullmatch('[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*', str(language))
+        if not is_code:
+            raise argument_error(
+                option, language, 'the code of a language, such as de or zh-CN'
+            )
+    if source.lower() == target.lower():
+        raise argument_error(
+            'target', target, f'a language other than the source, {source}'
+        )
+
+    for ending, language, other in zip(endings, (source, target), (target, source)):
+        is_another = base_language(ending) != base_language(language) or ending == other
+        if ending and is_another:
+            raise argument_error(
+                name,
+                ', '.join(path.name for path in paths),
+                f'the file in {source} first, then the one in {target}; if the names are '
+                'right, change source and target (--source, --target)',
+            )
+    return source, target

@@ -15,20 +15,18 @@ from itertools import islice
 from mmap import ACCESS_READ, mmap
 
 from ..config import argument_error, check_choice
-from annotated_transformer.datasets.corpora import (
-    CLEANING_OPTIONS,
-    COLUMN_OPTIONS,
-    corpus_paths,
-    file_languages,
-    select_options,
-)
 from .held_out import known_texts, shares_text
 from annotated_transformer.datasets.parallel_text import (
+    CLEANING_OPTIONS,
+    COLUMN_OPTIONS,
     ParallelText,
     clean_pairs,
     clean_text,
+    corpus_paths,
+    file_languages,
     has_text,
     read_pairs,
+    select_options,
 )
 from ..tokenizers.base import Tokenizer
 
