@@ -6,7 +6,7 @@ VENV ?= .venv
 ARGS ?=
 TESTS ?= nbs tests
 # the chapters of the model
-MODEL := $(wildcard nbs/0[2-8]_*.ipynb)
+MODEL := $(wildcard nbs/1_model/[2-8]_*.ipynb)
 BIN := $(VENV)/bin
 # what says that make made $(VENV), and may remove it
 MARK := $(VENV)/.made-by-make
@@ -38,7 +38,7 @@ lint: $(VENV)/.dev ## what ruff says of the code and its format
 check: lint ## lint, exported modules, fast tests and the chapters of the model, in about a minute
 	$(PYTEST) -q -m "not slow" $(MODEL) tests $(ARGS)
 
-test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/02_attention.ipynb for one, NBFLAGS=slow for slow cells too)
+test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/1_model/2_attention.ipynb for one, NBFLAGS=slow for slow cells too)
 	$(PYTEST) -v --durations=10 $(TESTS) $(ARGS)
 
 # No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
@@ -50,9 +50,9 @@ docs: $(VENV)/.dev ## build the site into docs/_build/html
 	"$(BIN)/sphinx-build" -W --keep-going -q -b html -c docs nbs docs/_build/html
 	@echo "The site is at docs/_build/html/index.html"
 
-notebooks: $(VENV)/.dev ## export the library, run the notebooks and save their outputs (ARGS="nbs/02_attention.ipynb" for some)
+notebooks: $(VENV)/.dev ## export the library, run the notebooks and save their outputs (ARGS="nbs/1_model/2_attention.ipynb" for some)
 	"$(BIN)/nbdev_export"
-	"$(BIN)/python" nbs/run_notebooks.py $(ARGS)
+	"$(BIN)/python" tools/run_notebooks.py $(ARGS)
 	"$(BIN)/nbdev_clean"
 
 lab: $(VENV)/.dev ## open the notebooks in JupyterLab
@@ -62,7 +62,7 @@ core: $(VENV)/.core ## install the library and nothing else
 dev: $(VENV)/.dev ## install the library and all tools
 
 hooks: $(VENV)/.dev ## let git clean notebooks before a commit, and merge them by cells
-	"$(BIN)/python" nbs/git_hooks.py install
+	"$(BIN)/python" tools/git_hooks.py install
 
 clean: ## remove what the other targets made, but not the installed tools
 	rm -rf docs/_build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

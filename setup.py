@@ -43,8 +43,7 @@ setup(
     packages=find_packages(include=["annotated_transformer", "annotated_transformer.*"]),
     package_data={
         "annotated_transformer": ["py.typed", "pretrained/*/*"],
-        "annotated_transformer.figures": ["widget_scripts/*"],
-        "annotated_transformer.inspection": ["*.css", "*.js"],
+        "annotated_transformer.inspection": ["*.css", "*.js", "widget_scripts/*"],
     },
     cmdclass={"build_py": BuildWithResults},
     python_requires=f">={cfg['min_python']}",

@@ -11,62 +11,62 @@ __version__ = "0.1.0"
 
 # For editors and type checkers, which read imports and run nothing. `name as name` says that a name is public.
 if TYPE_CHECKING:
-    from .checkpoint import load_model as load_model
-    from .checkpoint import save_model as save_model
-    from .config import SpecialTokens as SpecialTokens
-    from .data import Batch as Batch
-    from .data import batch_by_tokens as batch_by_tokens
-    from .data import batch_pairs as batch_pairs
-    from .datasets.synthetic import synthetic_pairs as synthetic_pairs
+    from .training.checkpoint import load_model as load_model
+    from .training.checkpoint import save_model as save_model
+    from .base.config import SpecialTokens as SpecialTokens
+    from .training.data import Batch as Batch
+    from .training.data import batch_by_tokens as batch_by_tokens
+    from .training.data import batch_pairs as batch_pairs
+    from .tasks.synthetic import synthetic_pairs as synthetic_pairs
     from .debugging.checklist import check_transformer as check_transformer
-    from .decoding import generate_ids as generate_ids
-    from .decoding import greedy_decode as greedy_decode
-    from .experiments.runs import count_parameters as count_parameters
+    from .decoding.greedy import generate_ids as generate_ids
+    from .decoding.greedy import greedy_decode as greedy_decode
+    from .tasks.runs import count_parameters as count_parameters
     from .generation import generate as generate
     from .generation import load_language_model as load_language_model
-    from .translation import load_pretrained as load_pretrained
-    from .translation import translate as translate
+    from .translator import load_pretrained as load_pretrained
+    from .translator import translate as translate
     from .inspection.attention_maps import trace_attention as trace_attention
     from .inspection.attention_view import attention_view as attention_view
     from .interop.huggingface import from_huggingface as from_huggingface
     from .interop.huggingface import to_huggingface as to_huggingface
     from .models.gpt import GPT as GPT
     from .models.gpt import GPTConfig as GPTConfig
-    from .sampling import sample as sample
-    from .search import beam_search as beam_search
-    from .training import TrainConfig as TrainConfig
-    from .training import evaluate as evaluate
-    from .training import train as train
-    from .transformer import Transformer as Transformer
-    from .transformer_config import TransformerConfig as TransformerConfig
+    from .decoding.sampling import sample as sample
+    from .decoding.search import beam_search as beam_search
+    from .training.loop import TrainConfig as TrainConfig
+    from .training.loop import evaluate as evaluate
+    from .training.loop import train as train
+    from .core.transformer import Transformer as Transformer
+    from .core.transformer_config import TransformerConfig as TransformerConfig
 
 # For Python: the same names, each with the module that defines it.
 _PUBLIC = {
     # models
-    "Transformer": "transformer",
-    "TransformerConfig": "transformer_config",
+    "Transformer": "core.transformer",
+    "TransformerConfig": "core.transformer_config",
     "GPT": "models.gpt",
     "GPTConfig": "models.gpt",
-    "SpecialTokens": "config",
-    "count_parameters": "experiments.runs",
+    "SpecialTokens": "base.config",
+    "count_parameters": "tasks.runs",
     # data
-    "Batch": "data",
-    "batch_pairs": "data",
-    "batch_by_tokens": "data",
-    "synthetic_pairs": "datasets.synthetic",
+    "Batch": "training.data",
+    "batch_pairs": "training.data",
+    "batch_by_tokens": "training.data",
+    "synthetic_pairs": "tasks.synthetic",
     # training
-    "train": "training",
-    "TrainConfig": "training",
-    "evaluate": "training",
-    "save_model": "checkpoint",
-    "load_model": "checkpoint",
+    "train": "training.loop",
+    "TrainConfig": "training.loop",
+    "evaluate": "training.loop",
+    "save_model": "training.checkpoint",
+    "load_model": "training.checkpoint",
     # decoding
-    "generate_ids": "decoding",
-    "greedy_decode": "decoding",
-    "sample": "sampling",
-    "beam_search": "search",
-    "translate": "translation",
-    "load_pretrained": "translation",
+    "generate_ids": "decoding.greedy",
+    "greedy_decode": "decoding.greedy",
+    "sample": "decoding.sampling",
+    "beam_search": "decoding.search",
+    "translate": "translator",
+    "load_pretrained": "translator",
     "generate": "generation",
     "load_language_model": "generation",
     # looking inside

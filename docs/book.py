@@ -26,7 +26,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "nbs"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 from cell_directives import directives_of, without_directives
 
 log = logging.getLogger(__name__)
@@ -214,10 +214,10 @@ def read_readme(app, relative_path, parent, content):
 def dress(app, doctree):
     "Folded tests, the promise under the title, the number of the chapter, and where in the paper a quotation is."
     docname = app.env.docname
-    number = chapter_number(docname)
+    place = place_in_book(docname)
     folding.fold_tests(doctree)
     for quote in list(doctree.findall(nodes.block_quote)):
-        if number is not None and is_below_title(quote):
+        if place is not None and is_below_title(quote):
             quote["classes"].append("promise")
         else:
             link_paper(quote)
@@ -225,22 +225,32 @@ def dress(app, doctree):
         keep_with_punctuation(math)
 
     titles = list(doctree.findall(nodes.title))
-    if number is None or not titles:
+    if place is None or not titles:
         return
-    eyebrow = api_blocks.paragraph(nodes.Text(f"Chapter {number}"), classes=["eyebrow"])
+    eyebrow = api_blocks.paragraph(nodes.Text(place), classes=["eyebrow"])
     titles[0].parent.insert(0, eyebrow)
 
     # the sidebar is made of these tables of contents; numbers show the order of the book there
-    entry = next(iter(app.env.tocs[docname].findall(nodes.reference)))
-    entry.insert(0, nodes.inline("", number, classes=["chapter-number"]))
+    number = chapter_number(docname)
+    if number is not None:
+        entry = next(iter(app.env.tocs[docname].findall(nodes.reference)))
+        entry.insert(0, nodes.inline("", number, classes=["chapter-number"]))
 
 
 def chapter_number(docname) -> str | None:
-    "As the reader sees it: 3 or 20."
-    match = re.match(r"(\d{2,3})_", docname)
+    "`1_model/3_masks` is 1.3; what one looks up has no number."
+    match = re.match(r"(\d+)_\w+/(\d+)_", docname)
     if match is None:
         return None
-    return str(int(match[1]))
+    return f"{match[1]}.{match[2]}"
+
+
+def place_in_book(docname) -> str | None:
+    "What stands above the title of a notebook: its chapter, or the part to look things up in."
+    number = chapter_number(docname)
+    if number is not None:
+        return f"Chapter {number}"
+    return looked_up().get(docname)
 
 
 def is_below_title(quote) -> bool:

@@ -28,6 +28,7 @@ extensions = [
     "book",
     "drawings",
     "export_models",
+    "old_addresses",
 ]
 exclude_patterns = ["**.ipynb_checkpoints", ".*"]
 # outputs are committed with the notebooks, and the tests run them

@@ -9,6 +9,7 @@ import re
 import zlib
 from pathlib import Path
 
+from book import chapter_number
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
@@ -17,24 +18,27 @@ from annotated_transformer.figures import svg as elements
 
 # number of a chapter -> the parts of the architecture that it is about, and what they are called there
 HERE = {
-    "01": (["memory", "cross attention"], "attention from one sequence to the other"),
-    "02": (["attention"], "attention"),
-    "03": (
+    "1.1": (["memory", "cross attention"], "attention from one sequence to the other"),
+    "1.2": (["attention"], "attention"),
+    "1.3": (
         ["masked attention", "inputs"],
         "masks, of padding in the inputs and of later tokens",
     ),
-    "04": (["attention"], "attention with several heads"),
-    "05": (
+    "1.4": (["attention"], "attention with several heads"),
+    "1.5": (
         ["norm", "residual", "feed forward"],
         "norms, residual connections, feed-forward networks",
     ),
-    "06": (["embedding", "output"], "embeddings, and the output that reads them backwards"),
-    "07": (["positions"], "positions"),
-    "10": (["inputs"], "what goes in"),
-    "11": (["output"], "what comes out, and what it costs"),
-    "20": (["decoder", "output"], "the decoder, a token at a time"),
-    "21": (["output"], "choosing from the probabilities"),
-    "22": (["output"], "choosing from the probabilities"),
+    "1.6": (
+        ["embedding", "output"],
+        "embeddings, and the output that reads them backwards",
+    ),
+    "1.7": (["positions"], "positions"),
+    "2.1": (["inputs"], "what goes in"),
+    "2.2": (["output"], "what comes out, and what it costs"),
+    "3.1": (["decoder", "output"], "the decoder, a token at a time"),
+    "3.2": (["output"], "choosing from the probabilities"),
+    "3.3": (["output"], "choosing from the probabilities"),
 }
 SMALLEST = 10  # pixels of a letter; what is wider than the page then scrolls
 
@@ -88,7 +92,7 @@ class InlineDrawings(SphinxPostTransform):
 
 def you_are_here(app, doctree):
     "A small architecture under the title, with the part that the chapter is about."
-    chapter, _, _ = app.env.docname.partition("_")
+    chapter = chapter_number(app.env.docname)
     titles = list(doctree.findall(nodes.title))
     if chapter not in HERE or not titles:
         return

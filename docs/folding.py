@@ -18,7 +18,7 @@ from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "nbs"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 from cell_directives import directives_of, without_directives
 
 HIDDEN = {

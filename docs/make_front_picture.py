@@ -15,8 +15,8 @@ from annotated_transformer import (
     trace_attention,
     train,
 )
-from annotated_transformer.tokenizers.words import WordTokenizer
-from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR, sentence_pairs
+from annotated_transformer.text.words import WordTokenizer
+from annotated_transformer.text.sentence_pairs import RUNNING_PAIR, sentence_pairs
 from annotated_transformer.figures.diagrams import translation_diagram
 
 # of the seeds 0 to 5, which all translate it right, the one that takes its words where a reader would

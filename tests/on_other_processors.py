@@ -1,4 +1,4 @@
-"""Do the notebooks' claims hold on other processors? `python tests/on_other_processors.py [nbs/08_transformer.ipynb ...]`.
+"""Do the notebooks' claims hold on other processors? `python tests/on_other_processors.py [nbs/1_model/8_transformer.ipynb ...]`.
 
 Processors and numbers of threads round differently, and a training turns the last digit into another model. Each
 notebook runs, as its test does, under every setting: ATen and MKL, the libraries that PyTorch computes with, are told
@@ -65,7 +65,7 @@ if __name__ == "__main__":
     )
     options = parser.parse_args()
 
-    chapters = sorted((TESTS.parent / "nbs").glob("[0-9]*.ipynb"))
+    chapters = sorted((TESTS.parent / "nbs").glob("*/*.ipynb"))
     notebooks = [path.resolve() for path in options.notebooks or filter(trains, chapters)]
     settings = list(product(options.processors, options.threads))
     jobs = [(path, *setting) for setting in settings for path in notebooks]

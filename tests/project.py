@@ -77,8 +77,10 @@ class Chapter:
 
     def __init__(self, path: Path):
         self.path = path
-        self.name = path.stem
-        self.number = path.stem.partition("_")[0]  # 02, 33
+        self.name = path.relative_to(ROOT / "nbs").with_suffix("").as_posix()
+        numbered = re.match(r"(\d+)_\w+/(\d+)_", self.name)
+        # 1.2; what one looks up has none
+        self.number = f"{numbered[1]}.{numbered[2]}" if numbered else None
         self.notebook = json.loads(path.read_text(encoding="utf-8"))
         self.cells = [
             Cell(data) for data in self.notebook["cells"] if "".join(data["source"]).strip()
@@ -96,7 +98,7 @@ class Chapter:
 
 @functools.cache
 def chapters() -> list[Chapter]:
-    return [Chapter(path) for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))]
+    return [Chapter(path) for path in sorted((ROOT / "nbs").glob("*/*.ipynb"))]
 
 
 @functools.cache
@@ -110,7 +112,11 @@ def parts() -> dict[str, list[str]]:
         files = [
             file for name in names.split() for file in (ROOT / "nbs").glob(f"{name}.*")
         ]
-        found[caption] = [file.stem for file in files if file.suffix in (".ipynb", ".md")]
+        found[caption] = [
+            file.relative_to(ROOT / "nbs").with_suffix("").as_posix()
+            for file in files
+            if file.suffix in (".ipynb", ".md")
+        ]
     return found
 
 
@@ -124,7 +130,7 @@ def reading() -> list[str]:
         name
         for part, names in parts().items()
         for name in names
-        if part not in LOOKED_UP and name[0].isdigit()
+        if part not in LOOKED_UP and "/" in name
     ]
 
 

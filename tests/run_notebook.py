@@ -1,4 +1,4 @@
-"""Run one notebook as a test: `python tests/run_notebook.py nbs/02_attention.ipynb [slow] [cuda]`. Nothing is saved.
+"""Run one notebook as a test: `python tests/run_notebook.py nbs/1_model/2_attention.ipynb [slow] [cuda]`. Nothing is saved.
 
 nbdev's `test_nb` decides which cells run: not those with `#| eval: false`, and those with a flag of settings.ini's
 `tst_flags` only if the flag is named. A failing cell is shown whole, with the traceback from that cell on.

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.slow
 
 PAGES = [
     "index",
-    "02_attention",  # formulas, code and tests
-    "34_inspection.attention_view",  # a picture that moves
-    "83_debugging.checklist",  # a report that is HTML
-    "101_interop.weight_map",  # wide tables
-    "95_figures.diagrams",  # drawings
+    "1_model/2_attention",  # formulas, code and tests
+    "4_copy_task/5_attention_view",  # a picture that moves
+    "9_practice/3_check_transformer",  # a report that is HTML
+    "reference/weight_maps",  # wide tables
+    "reference/diagrams",  # drawings
     "genindex",  # made by Sphinx alone
 ]
 AXE = dict(
@@ -192,7 +192,7 @@ def test_page_fits_a_phone(browser, address, axe, page):
 
 def test_page_fits_a_small_window(browser, address):
     with window(browser, 1024, 768):
-        visit(browser, f"{address}101_interop.weight_map.html")
+        visit(browser, f"{address}reference/weight_maps.html")
         unfold(browser)
 
         assert not is_too_wide(browser)

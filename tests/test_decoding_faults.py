@@ -4,12 +4,16 @@ import copy
 
 import pytest
 import torch
-from annotated_transformer.utils import memory
-from annotated_transformer.checkpoint import load_model, save_model
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.utils.memory import available_memory, check_memory, model_bytes
-from annotated_transformer.decoding import UncachedDecoder, generate_ids, greedy_decode
-from annotated_transformer.speed.decoding_speed import (
+from annotated_transformer.base import memory
+from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.base.memory import available_memory, check_memory, model_bytes
+from annotated_transformer.decoding.greedy import (
+    UncachedDecoder,
+    generate_ids,
+    greedy_decode,
+)
+from annotated_transformer.decoding.decoding_speed import (
     Compiled,
     Skinny,
     linear_weights,
@@ -17,11 +21,11 @@ from annotated_transformer.speed.decoding_speed import (
     prepare_for_decoding,
 )
 from annotated_transformer.models.gpt import GPT, GPTConfig
-from annotated_transformer.positions import POSITIONS, sinusoids
-from annotated_transformer.sampling import sample
-from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.positions import POSITIONS, sinusoids
+from annotated_transformer.decoding.sampling import sample
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 SOURCE = torch.tensor([[3, 4, 2], [5, 6, 2]])
 DECODERS = [greedy_decode, sample, beam_search]

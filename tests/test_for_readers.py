@@ -11,8 +11,8 @@ from project import ROOT, chapters, settings
 
 @pytest.fixture(scope="module")
 def script():
-    "nbs/for_readers.py, as a module."
-    path = ROOT / "nbs" / "for_readers.py"
+    "tools/for_readers.py, as a module."
+    path = ROOT / "tools" / "for_readers.py"
     spec = importlib.util.spec_from_file_location("for_readers", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -33,7 +33,7 @@ def test_colab_is_served_once_after_the_title(script):
         if places != [1] or chapter.cells[1].source != script.COLAB:
             wrong.append(chapter.name)
 
-    assert not wrong, f"python nbs/for_readers.py colab: {wrong}"
+    assert not wrong, f"python tools/for_readers.py colab: {wrong}"
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_chapters_that_are_named_are_linked(script):
         for found in script.mentions(text)
     ]
 
-    assert not bare, "python nbs/for_readers.py links\n" + "\n".join(bare)
+    assert not bare, "python tools/for_readers.py links\n" + "\n".join(bare)
 
 
 def test_what_is_linked(script):
@@ -116,25 +116,28 @@ def test_what_is_linked(script):
     def link(words, number):
         return f"[{words}]({file[number]})"
 
-    found = script.linked("In chapter 33, or chapter 7.")
-    assert found == f"In {link('chapter 33', 33)}, or {link('chapter 7', 7)}."
+    found = script.linked("In chapter 4.4, or chapter 1.7.")
+    assert found == f"In {link('chapter 4.4', '4.4')}, or {link('chapter 1.7', '1.7')}."
 
-    found = script.linked("chapters 02, 03 and 10")
-    assert found == f"chapters {link('02', 2)}, {link('03', 3)} and {link('10', 10)}"
+    found = script.linked("chapters 1.2, 1.3 and 2.1")
+    assert (
+        found
+        == f"chapters {link('1.2', '1.2')}, {link('1.3', '1.3')} and {link('2.1', '2.1')}"
+    )
 
 
 def test_what_is_not_linked(script, monkeypatch):
-    known = {number: name for number, name in script.chapters().items() if number != 79}
+    known = {number: name for number, name in script.chapters().items() if number != "7.4"}
     monkeypatch.setattr(script, "chapters", lambda: known)
 
     for text in (
-        "`chapter 33`",
-        "## chapter 33",
-        "```\nchapter 33\n```",
-        "chapter 79",
-        "[chapter 33](x)",
+        "`chapter 4.4`",
+        "## chapter 4.4",
+        "```\nchapter 4.4\n```",
+        "chapter 7.4",
+        "[chapter 4.4](x)",
         "chapters of 33",
-        "chapter 335",
+        "chapter 33.5",
     ):
         assert script.linked(text) == text
         assert not script.mentions(text)

@@ -19,7 +19,7 @@ FILES = (
     ".gitattributes",
     ".gitignore",
     ".pre-commit-config.yaml",
-    "nbs/git_hooks.py",
+    "tools/git_hooks.py",
 )
 NOTEBOOK = "nbs/01_numbers.ipynb"
 MODULE = "annotated_transformer/numbers.py"
@@ -72,6 +72,7 @@ class Clone:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "annotated_transformer").mkdir()
+        (folder / "nbs").mkdir()
 
         self.git("init", "-q", "-b", "main")
         self.write([cell(number) for number in range(6)])
@@ -91,7 +92,7 @@ class Clone:
         return self.run("git", *words, check=check)
 
     def hook(self, *words):
-        return self.run(sys.executable, "nbs/git_hooks.py", *words, check=False)
+        return self.run(sys.executable, "tools/git_hooks.py", *words, check=False)
 
     def commit(self, message="change", check=True):
         return self.git("commit", "-q", "-a", "-m", message, check=check)

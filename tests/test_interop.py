@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from annotated_transformer.checkpoint import build_empty, load_model, save_model
-from annotated_transformer.decoding import UncachedDecoder, greedy_decode
+from annotated_transformer.training.checkpoint import build_empty, load_model, save_model
+from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (
     BERT,
@@ -23,9 +23,9 @@ from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViT, ViTConfig
-from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -856,7 +856,7 @@ def test_loading_imports_no_compiler(tmp_path):
         folder = save_model(model, tmp_path / name)
         program = (
             f"import sys; from {type(model).__module__} import {name}; "
-            f"from annotated_transformer.checkpoint import load_model; "
+            f"from annotated_transformer.training.checkpoint import load_model; "
             f"load_model({str(folder)!r}, {name}); "
             f"sys.exit('torch._dynamo' in sys.modules or 'sympy' in sys.modules)"
         )

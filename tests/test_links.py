@@ -1,5 +1,6 @@
 "The chapters refer to each other by links that lead somewhere, in Markdown that every reader of notebooks understands."
 
+import posixpath
 import re
 
 from project import ROOT, chapters, parts, reading
@@ -13,8 +14,13 @@ def text_cells():
                 yield chapter, cell
 
 
+def target_of(page: str, link: str) -> str:
+    "The name of the notebook that a link on a page leads to."
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+
+
 def test_every_notebook_is_in_one_part_of_the_book():
-    listed = [name for names in parts().values() for name in names if name[0].isdigit()]
+    listed = [name for names in parts().values() for name in names if "/" in name]
 
     assert sorted(listed) == [chapter.name for chapter in chapters()]
 
@@ -29,7 +35,8 @@ def test_next_is_the_next_chapter_to_read():
         if chapter.name not in following:
             continue
         last = chapter.cells[-1].source
-        said = re.findall(r"^Next: \[[^]]+\]\(([^)]+)\.ipynb\)", last, re.M)
+        links = re.findall(r"^Next: \[[^]]+\]\(([^)]+)\.ipynb\)", last, re.M)
+        said = [target_of(chapter.name, link) for link in links]
         after = following[chapter.name]
         if said != ([after] if after else []):
             wrong.append(f"{chapter.name} says {said}, the next one is {after}")
@@ -44,15 +51,17 @@ def test_links_between_chapters_lead_somewhere():
     wrong = []
 
     places = {
-        f"{chapter.name}, cell {cell.id}": cell.source for chapter, cell in text_cells()
+        f"{chapter.name}.ipynb, cell {cell.id}": cell.source
+        for chapter, cell in text_cells()
     }
     for page in (ROOT / "README.md", *(ROOT / "nbs").glob("*.md")):
         places[page.name] = page.read_text(encoding="utf-8")
 
     for place, source in places.items():
         for text, target in re.findall(link, source):
-            said = re.search(r"(?:^|[Cc]hapter )(\d{2,3})$", text)
-            if target not in numbers or (said and said[1] != numbers[target]):
+            said = re.search(r"(?:^|[Cc]hapter )(\d\.\d+)$", text)
+            name = target_of(place, target)
+            if name not in numbers or (said and said[1] != numbers[name]):
                 wrong.append(f"{place}: [{text}]({target}.ipynb)")
 
     assert not wrong, "\n".join(wrong)
@@ -64,7 +73,7 @@ def test_chapters_that_are_named_exist():
     missing = [
         f"{chapter.name}, cell {cell.id}: chapter {number}"
         for chapter, cell in text_cells()
-        for number in re.findall(r"\b[Cc]hapters? \[?(\d{2,3})", cell.source)
+        for number in re.findall(r"\b[Cc]hapters? \[?(\d+(?:\.\d+)?)", cell.source)
         if number not in numbers
     ]
 
@@ -98,7 +107,7 @@ def test_contents_in_the_readme_are_complete():
     "The chapters to read in their order, and those of the reference part in theirs; notebooks in depth may be there."
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     _, _, contents = text.partition("\n## Contents\n")
-    listed = re.findall(r"\]\(nbs/(\d{2,3}_[\w.]+)\.ipynb\)", contents)
-    wanted = reading() + [name for name in parts()["Reference"] if name[0].isdigit()]
+    listed = re.findall(r"\]\(nbs/(\w+/\w+)\.ipynb\)", contents)
+    wanted = reading() + [name for name in parts()["Reference"] if "/" in name]
 
     assert [name for name in listed if name not in parts()["In depth"]] == wanted

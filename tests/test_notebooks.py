@@ -7,7 +7,7 @@ import sys
 import pytest
 from project import ROOT, chapters
 
-sys.path.insert(0, str(ROOT / "nbs"))
+sys.path.insert(0, str(ROOT / "tools"))
 from run_notebooks import fingerprint
 
 
@@ -18,7 +18,7 @@ def test_outputs_come_from_the_code_that_is_there():
     for chapter in chapters():
         executed = chapter.notebook["metadata"].get("executed")
         if executed != fingerprint(chapter.notebook["cells"]):
-            stale.append(f"make notebooks ARGS=nbs/{chapter.path.name}")
+            stale.append(f"make notebooks ARGS=nbs/{chapter.name}.ipynb")
 
     assert not stale, "run them again:\n" + "\n".join(stale)
 

@@ -11,8 +11,8 @@ import torch
 from project import PACKAGE, modules, public, tree
 from torch import nn
 
-from annotated_transformer.layers import ACTIVATIONS
-from annotated_transformer.transformer import POSITIONS
+from annotated_transformer.core.layers import ACTIVATIONS
+from annotated_transformer.core.transformer import POSITIONS
 
 
 @functools.cache

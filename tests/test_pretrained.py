@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from annotated_transformer import load_pretrained
 from annotated_transformer.cli import app
-from annotated_transformer.translation import PRETRAINED, pretrained_names
-from annotated_transformer.utils.atomic_folders import check_files
+from annotated_transformer.translator import PRETRAINED, pretrained_names
+from annotated_transformer.base.atomic_folders import check_files
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from support import pretrain

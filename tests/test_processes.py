@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from annotated_transformer.distributed import (
+from annotated_transformer.training.distributed import (
     all_reduce_any,
     average_over_processes,
     gather_values,
@@ -17,7 +17,7 @@ from annotated_transformer.distributed import (
     n_processes,
     process_rank,
 )
-from annotated_transformer.utils.signals import Interrupted
+from annotated_transformer.training.signals import Interrupted
 from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run
@@ -222,8 +222,8 @@ def test_alone_nothing_changes():
 
 LATE = """
 import sys, time
-from annotated_transformer.experiments import translation as t
-from annotated_transformer.distributed import joined_processes, process_rank
+from annotated_transformer.tasks import translation as t
+from annotated_transformer.training.distributed import joined_processes, process_rank
 usual = t.candidate_models
 def late(*given):
     time.sleep(process_rank())

@@ -8,18 +8,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotated_transformer.attention import ATTENTIONS, reference_attention
-from annotated_transformer.config import allowed_types
-from annotated_transformer.data import EOS, PAD, Batch, pair_length, batch_by_tokens
-from annotated_transformer.datasets.held_out import is_held_out
-from annotated_transformer.datasets.synthetic import TASKS
-from annotated_transformer.decoding import greedy_decode
-from annotated_transformer.transformer_config import NORM_ORDERS
-from annotated_transformer.positions import POSITIONS
-from annotated_transformer.multi_head_attention import MultiHeadAttention
-from annotated_transformer.loss import cross_entropy, reference_cross_entropy
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.attention import ATTENTIONS, reference_attention
+from annotated_transformer.base.config import allowed_types
+from annotated_transformer.training.data import (
+    EOS,
+    PAD,
+    Batch,
+    pair_length,
+    batch_by_tokens,
+)
+from annotated_transformer.text.held_out import is_held_out
+from annotated_transformer.tasks.synthetic import TASKS
+from annotated_transformer.decoding.greedy import greedy_decode
+from annotated_transformer.core.transformer_config import NORM_ORDERS
+from annotated_transformer.core.positions import POSITIONS
+from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.training.loss import cross_entropy, reference_cross_entropy
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 few = settings(max_examples=30, deadline=None)
 size = st.integers(1, 7)
@@ -150,19 +156,19 @@ def test_the_fused_loss_equals_the_formula(length, vocab_size, smoothing, seed):
 
 
 CONFIGS = {
-    "training": "TrainConfig",
-    "transformer_config": "TransformerConfig",
+    "training.loop": "TrainConfig",
+    "core.transformer_config": "TransformerConfig",
     "models.gpt": "GPTConfig",
     "models.bert": "BERTConfig",
     "models.vit": "ViTConfig",
     "models.llama": "LlamaConfig",
     "models.captioner": "CaptionerConfig",
-    "experiments.copy_task": "CopyTaskConfig",
-    "experiments.translation": "TranslationConfig",
-    "experiments.language_model": "LanguageModelConfig",
-    "experiments.topic_classification": "TopicClassificationConfig",
-    "experiments.image_classification": "ImageClassificationConfig",
-    "experiments.captioning": "CaptioningConfig",
+    "tasks.copy_task": "CopyTaskConfig",
+    "tasks.translation": "TranslationConfig",
+    "tasks.language_model": "LanguageModelConfig",
+    "tasks.topic_classification": "TopicClassificationConfig",
+    "tasks.image_classification": "ImageClassificationConfig",
+    "tasks.captioning": "CaptioningConfig",
 }
 # a value of each type that no other type takes, but that a whole number is a number, too
 SAMPLES = {int: 4, float: 0.25, bool: True, str: "four", type(None): None}

@@ -9,7 +9,7 @@ from project import ROOT
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from speed import race
 
-from annotated_transformer.experiments.copy_task import CopyTaskConfig
+from annotated_transformer.tasks.copy_task import CopyTaskConfig
 
 STORED = json.loads(
     (ROOT / "benchmarks" / "results" / "race_cpu.json").read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ def bibliography() -> dict[str, tuple]:
         numbers = ARXIV.search(where)
         if numbers:
             assert numbers[2] not in found, f"{numbers[2]} is there twice"
-            found[numbers[2]] = work, re.findall(r"\(([\w.]+)\.ipynb\)", cited_in)
+            found[numbers[2]] = work, re.findall(r"\(([\w./]+)\.ipynb\)", cited_in)
     return found
 
 

@@ -18,15 +18,15 @@ import pytest
 import torch
 from project import ROOT
 
-from annotated_transformer.checkpoint import (
+from annotated_transformer.training.checkpoint import (
     Checkpoints,
     load_model,
     save_model,
     write_model,
 )
-from annotated_transformer.utils.atomic_folders import MANIFEST, write_folder
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.base.atomic_folders import MANIFEST, write_folder
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +41,8 @@ COUNTS = {  # name -> tries by default, tries with the slow flag
 TINY = TransformerConfig.preset("tiny", vocab_size=13)
 TRAIN = """
 import sys
-from annotated_transformer.experiments.copy_task import COPY_TASK, CopyTaskConfig
-from annotated_transformer.experiments.runs import run_and_save
+from annotated_transformer.tasks.copy_task import COPY_TASK, CopyTaskConfig
+from annotated_transformer.tasks.runs import run_and_save
 config = CopyTaskConfig(steps=int(sys.argv[2]), batch_size=4, n_heldout=30, seed=3)
 run_and_save(COPY_TASK, config, sys.argv[1], resume=True, every_minutes=1e-4, device="cpu", progress=False)
 """
@@ -177,10 +177,10 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     tmp_path, monkeypatch, usual_signals
 ):
     "BERT's run trains four models, one after the other."
-    from annotated_transformer.experiments import topic_classification
-    from annotated_transformer.experiments.runs import run_and_save
-    from annotated_transformer.training import train
-    from annotated_transformer.utils.signals import Interrupted
+    from annotated_transformer.tasks import topic_classification
+    from annotated_transformer.tasks.runs import run_and_save
+    from annotated_transformer.training.loop import train
+    from annotated_transformer.training.signals import Interrupted
 
     trained = []
 
@@ -219,10 +219,10 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
 
 
 def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_signals):
-    from annotated_transformer.data import batch_pairs
-    from annotated_transformer.datasets.synthetic import synthetic_pairs
-    from annotated_transformer.training import TrainConfig, train
-    from annotated_transformer.utils.signals import Interrupted
+    from annotated_transformer.training.data import batch_pairs
+    from annotated_transformer.tasks.synthetic import synthetic_pairs
+    from annotated_transformer.training.loop import TrainConfig, train
+    from annotated_transformer.training.signals import Interrupted
 
     def batches(stop=0):
         for number, batch in enumerate(batch_pairs(synthetic_pairs(), 2), 1):
@@ -262,7 +262,7 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
 
 
 def test_processes_that_read_different_checkpoints_do_not_go_on(tmp_path, monkeypatch):
-    from annotated_transformer import checkpoint
+    from annotated_transformer.training import checkpoint
 
     monkeypatch.setattr(checkpoint, "gather_values", lambda step: [step, 100])
     with pytest.raises(
@@ -290,12 +290,12 @@ def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
     save_model(old, tmp_path / "model")
     said = limited(
         f"""
-from annotated_transformer.checkpoint import Checkpoints, save_model
-from annotated_transformer.history import History
-from annotated_transformer.optimizer import build_optimizer
-from annotated_transformer.training import TrainConfig, TrainingState
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.training.checkpoint import Checkpoints, save_model
+from annotated_transformer.training.history import History
+from annotated_transformer.training.optimizer import build_optimizer
+from annotated_transformer.training.loop import TrainConfig, TrainingState
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
 try: save_model(model, {str(tmp_path / "model")!r})
 except OSError as error: print("refused:", error)
@@ -316,9 +316,9 @@ print("goes on")
 
 def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
     "The last good checkpoint stays, with its history."
-    from annotated_transformer.history import History
-    from annotated_transformer.optimizer import build_optimizer
-    from annotated_transformer.training import TrainConfig, TrainingState
+    from annotated_transformer.training.history import History
+    from annotated_transformer.training.optimizer import build_optimizer
+    from annotated_transformer.training.loop import TrainConfig, TrainingState
 
     model = Transformer(TINY)
     state = TrainingState(
@@ -430,9 +430,9 @@ def test_reads_beside_a_writer_are_of_one_model(tmp_path):
     "Another process replaces the model again and again; whoever reads gets one of the two, whole."
     code = f"""
 import sys, torch
-from annotated_transformer.checkpoint import save_model
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 models = [Transformer(TransformerConfig.preset("tiny", vocab_size=13, n_layers=n)) for n in (1, 2)]
 for n, model in enumerate(models, 1): [p.data.fill_(n) for p in model.parameters()]
 while True:

@@ -5,7 +5,7 @@ import re
 
 import on_other_processors
 import yaml
-from project import ROOT, make, repository, settings
+from project import ROOT, chapters, make, repository, settings
 
 LARGEST = 1_000_000  # bytes
 # someone's home, a package folder, a kernel's temporary file
@@ -62,10 +62,10 @@ def test_nightly_rounds_like_every_processor():
     assert "tests/on_other_processors.py --processors" in job["steps"][-1]["run"]
 
     tried = [
-        path.name for path in ROOT.glob("nbs/*.ipynb") if on_other_processors.trains(path)
+        chapter.name for chapter in chapters() if on_other_processors.trains(chapter.path)
     ]
-    assert {"08_transformer.ipynb", "32_inspection.attention_maps.ipynb"} <= {*tried}
-    assert "02_attention.ipynb" not in tried
+    assert {"1_model/8_transformer", "4_copy_task/3_attention_maps"} <= {*tried}
+    assert "1_model/2_attention" not in tried
 
 
 def test_issue_forms_are_forms():
@@ -155,6 +155,6 @@ def test_notebooks_merge_with_the_driver_that_make_hooks_installs():
         if line and not line.startswith("#")
     }
     assert "merge=nbdev-merge" in rules["*.ipynb"]
-    assert "merge.nbdev-merge.driver" in (ROOT / "nbs" / "git_hooks.py").read_text(
+    assert "merge.nbdev-merge.driver" in (ROOT / "tools" / "git_hooks.py").read_text(
         encoding="utf-8"
     )

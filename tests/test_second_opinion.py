@@ -8,14 +8,14 @@ import torch
 pytest.importorskip(
     "transformers", reason="the second opinion is Hugging Face's: pip install -e '.[dev]'"
 )
-from annotated_transformer.data import EOS, PAD, Batch, batch_pairs
-from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.decoding import greedy_decode
+from annotated_transformer.training.data import EOS, PAD, Batch, batch_pairs
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.decoding.greedy import greedy_decode
 from annotated_transformer.interop.huggingface import to_huggingface
-from annotated_transformer.search import beam_search
-from annotated_transformer.training import TrainConfig, train
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,9 @@ import builtins
 import importlib
 import os
 import re
+import sys
 from collections import Counter
+from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urldefrag
 
 import pytest
@@ -19,6 +21,9 @@ need_tools()
 from browsing import assert_readable, phone, switch_theme, visit, wait_for, window
 from bs4 import BeautifulSoup
 from project import PACKAGE, ROOT, chapters, modules, parts, public, settings, tree
+
+sys.path.insert(0, str(ROOT / "docs"))
+from old_addresses import MOVED
 
 pytestmark = pytest.mark.slow
 
@@ -79,11 +84,14 @@ def listings(page, selector="div.cell_input pre") -> list[str]:
 
 @pytest.fixture(scope="session")
 def pages(site):
-    "Page name -> its parsed HTML."
-    return {
-        path.stem: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for path in site.glob("*.html")
-    }
+    "Page name, such as 1_model/2_attention -> its parsed HTML."
+    found = {}
+    for path in sorted([*site.glob("*.html"), *site.glob("[0-9a-z]*/*.html")]):
+        name = path.relative_to(site).with_suffix("").as_posix()
+        if name not in MOVED:
+            text = path.read_text(encoding="utf-8")
+            found[name] = BeautifulSoup(text, "html.parser")
+    return found
 
 
 @pytest.fixture
@@ -102,10 +110,6 @@ def test_build_has_no_warnings(build):
     assert code == 0 and not complaints.strip(), complaints
 
 
-def shown_number(chapter) -> str:
-    return chapter.number.lstrip("0") or "0"
-
-
 def test_chapters_have_a_page_with_their_title_and_number(pages):
     for chapter in chapters():
         title = re.match(r"# (.+)", chapter.cells[0].source)[1]
@@ -113,7 +117,11 @@ def test_chapters_have_a_page_with_their_title_and_number(pages):
         heading = "".join(part.text for part in article.h1.contents if part.text != "#")
 
         assert spaceless(heading) == spaceless(title.replace("*", "")), chapter.name
-        assert article.select_one(".eyebrow").text == f"Chapter {shown_number(chapter)}"
+        above = article.select_one(".eyebrow").text
+        if chapter.number:
+            assert above == f"Chapter {chapter.number}"
+        else:
+            assert chapter.name in parts()[above]
         assert article.select_one("blockquote.promise"), chapter.name
 
 
@@ -130,7 +138,8 @@ def test_sidebar_has_the_chapters_in_order(pages):
         "genindex.html",
     ]
     notebooks = {chapter.name: chapter for chapter in chapters()}
-    assert numbers == [shown_number(notebooks[name]) for name in order if name in notebooks]
+    shown = [notebooks[name].number for name in order if name in notebooks]
+    assert numbers == [number for number in shown if number]
 
 
 # ---- What a chapter shows ----
@@ -412,7 +421,7 @@ def test_colab_opens_the_notebook_and_download_gives_it(site, pages):
         assert f"{folder}/{chapter.name}.ipynb" in links
         assert f"{BLOB}/nbs/{chapter.name}.ipynb" in {link.split("?")[0] for link in links}
         download = f"_sources/{chapter.name}.ipynb"
-        assert download in links
+        assert f"../{download}" in links
         assert (site / download).read_bytes() == chapter.path.read_bytes()
 
 
@@ -425,13 +434,25 @@ def test_local_links_lead_somewhere(site, pages):
             target, anchor = urldefrag(unquote(link["href"]))
             if re.match(r"[a-z]+:", target):
                 continue
-            known = ids.get(target.removesuffix(".html") or name)
-            if target and not (site / target).exists():
+            target = normpath(join(dirname(name), target)) if target else f"{name}.html"
+            known = ids.get(target.removesuffix(".html"))
+            if not (site / target).exists():
                 broken.append(f"{name}: {link['href']}")
             elif anchor and known is not None and anchor not in known:
                 broken.append(f"{name}: {link['href']}")
 
     assert not broken, "\n".join(broken)
+
+
+def test_old_addresses_lead_on(site, pages):
+    assert len(MOVED) > 100
+
+    for old, new in MOVED.items():
+        page = BeautifulSoup(
+            (site / f"{old}.html").read_text(encoding="utf-8"), "html.parser"
+        )
+        assert page.a["href"] == f"{new}.html"
+        assert new in pages
 
 
 def test_contents_of_a_page_are_its_sections(pages):
@@ -570,7 +591,8 @@ def test_names_in_backticks_are_links(pages):
             link = code.find_parent("a")
             assert link is not None, f"{chapter.name}: `{code.text}` is not a link"
             page, anchor = urldefrag(link["href"])
-            assert (page.removesuffix(".html") or chapter.name) == UNIQUE[code.text]
+            page = normpath(join(dirname(chapter.name), page)) if page else chapter.name
+            assert page.removesuffix(".html") == UNIQUE[code.text]
             assert anchor == f"api-{code.text}"
             linked += 1
 
@@ -718,7 +740,7 @@ def test_every_formula_of_the_book_can_be_set(browser, address, pages):
         formulas |= {str(tag) for tag in page.select("article .math")}
     assert len(formulas) > 500
 
-    visit(browser, f"{address}02_attention.html")
+    visit(browser, f"{address}1_model/2_attention.html")
     drawn, faults = browser.execute_async_script(
         """const done = arguments[1], place = document.querySelector('article');
         place.innerHTML = arguments[0];
@@ -747,7 +769,7 @@ def test_search_finds_a_name(browser, address, name):
 
 
 def test_link_to_a_name_unfolds_its_block(browser, address):
-    page = f"{address}65_attention_in_depth.html"
+    page = f"{address}depth/attention_in_depth.html"
     is_open = "return document.getElementById('api-masked_softmax').open"
 
     visit(browser, page)
@@ -759,7 +781,7 @@ def test_link_to_a_name_unfolds_its_block(browser, address):
 
 def test_link_into_tests_unfolds_them_and_paper_shows_everything(browser, address):
     opened = "return [...document.querySelectorAll('article details')].map(d => d.open)"
-    visit(browser, f"{address}02_attention.html")
+    visit(browser, f"{address}1_model/2_attention.html")
     assert not any(browser.execute_script(opened))
 
     browser.execute_script(
@@ -773,7 +795,7 @@ def test_link_into_tests_unfolds_them_and_paper_shows_everything(browser, addres
 
 
 def test_dark_mode_switches_and_stays(browser, address):
-    visit(browser, f"{address}02_attention.html")
+    visit(browser, f"{address}1_model/2_attention.html")
     look = """const light = e => { const [r, g, b] = getComputedStyle(e).color.match(/[\\d.]+/g); return (+r + +g + +b) / 765 };
         const ground = getComputedStyle(document.documentElement).backgroundColor.match(/[\\d.]+/g);
         const ofBody = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g);
@@ -802,7 +824,7 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert theme == "dark"
     assert ground < 0.2 and text > 0.6 and formula > 0.6
 
-    visit(browser, f"{address}03_masks.html")
+    visit(browser, f"{address}1_model/3_masks.html")
     assert browser.execute_script(look)[0] == "dark"
 
 
@@ -828,7 +850,7 @@ def test_menus_open_and_close(browser, address, width):
     from selenium.webdriver.common.actions.action_builder import ActionBuilder
     from selenium.webdriver.common.keys import Keys
 
-    chapters = "nav.bd-links a[href='03_masks.html']"
+    chapters = "nav.bd-links a[href='3_masks.html']"
     contents = "nav.page-toc a"
     is_beside = width >= 992
 
@@ -839,7 +861,7 @@ def test_menus_open_and_close(browser, address, width):
         wait_for(browser, IN_SIGHT, link, seen, seconds=5)
 
     with window(browser, width, 840):
-        visit(browser, f"{address}02_attention.html")
+        visit(browser, f"{address}1_model/2_attention.html")
         wait_until(is_beside, chapters)
         tap(".primary-toggle")
         wait_until(not is_beside, chapters)
@@ -862,7 +884,7 @@ def test_menus_open_and_close(browser, address, width):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_drawings_follow_the_theme(browser, address, theme):
-    visit(browser, f"{address}95_figures.diagrams.html")
+    visit(browser, f"{address}reference/diagrams.html")
     switch_theme(browser, theme)
 
     page, ink, box = browser.execute_script(
@@ -880,7 +902,7 @@ def test_drawings_follow_the_theme(browser, address, theme):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_attention_view_follows_the_theme(browser, address, theme):
-    visit(browser, f"{address}34_inspection.attention_view.html")
+    visit(browser, f"{address}4_copy_task/5_attention_view.html")
     switch_theme(browser, theme)
 
     assert_readable(browser, theme == "dark")
@@ -915,7 +937,7 @@ def test_wide_pictures_scroll_on_a_phone_and_fade_where_they_go_on(browser, addr
         "Page.addScriptToEvaluateOnNewDocument", {"source": WIDE_PICTURE}
     )
     with phone(browser):
-        visit(browser, f"{address}12_optimizer.html")
+        visit(browser, f"{address}2_training/3_optimizer.html")
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
         found = browser.execute_script(look)
         assert len(found) == 1

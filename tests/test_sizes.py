@@ -8,15 +8,15 @@ import pytest
 import torch
 from project import ROOT
 
-from annotated_transformer.datasets.images import digits
-from annotated_transformer.experiments.captioning import strips
-from annotated_transformer.experiments.copy_task import CopyTaskConfig, held_out_pairs
-from annotated_transformer.experiments.language_model import ngram_losses, sample_prompts
+from annotated_transformer.tasks.images import digits
+from annotated_transformer.tasks.captioning import strips
+from annotated_transformer.tasks.copy_task import CopyTaskConfig, held_out_pairs
+from annotated_transformer.tasks.language_model import ngram_losses, sample_prompts
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
-from annotated_transformer.speed.allocations import peak_bytes
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.base.allocations import peak_bytes
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 
 def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):

@@ -4,13 +4,17 @@ import copy
 
 import pytest
 import torch
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.data import Batch, LabelledBatch, batch_pairs
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.training.data import Batch, LabelledBatch, batch_pairs
 from annotated_transformer.models.gpt import GPT, GPTConfig
-from annotated_transformer.loss import classification_loss, count_correct, sequence_loss
-from annotated_transformer.training import TrainConfig, evaluate, train
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.training.loss import (
+    classification_loss,
+    count_correct,
+    sequence_loss,
+)
+from annotated_transformer.training.loop import TrainConfig, evaluate, train
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 from torch import nn
 
 SHORT, LONG = ([8, 9], [9, 8]), ([7] * 9, [8] * 9)

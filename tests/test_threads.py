@@ -7,17 +7,20 @@ from functools import partial
 
 import pytest
 import torch
-from annotated_transformer.decoding import generate_ids, greedy_decode
+from annotated_transformer.decoding.greedy import generate_ids, greedy_decode
 from annotated_transformer.inspection.attention_maps import (
     capture_attention,
     trace_attention,
 )
-from annotated_transformer.inspection.recording import record_attention
-from annotated_transformer.positions import RotaryEmbedding, SinusoidalPositionalEncoding
-from annotated_transformer.sampling import sample
-from annotated_transformer.search import beam_search
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.recording import record_attention
+from annotated_transformer.core.positions import (
+    RotaryEmbedding,
+    SinusoidalPositionalEncoding,
+)
+from annotated_transformer.decoding.sampling import sample
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 SOURCE = [3, 4, 5, 6]
 

@@ -1,4 +1,4 @@
-"""All kinds of tokenizers by their common interface, and byte pairs beyond what chapter 40 shows: any text, any ids, damaged files, other processes."""
+"""All kinds of tokenizers by their common interface, and byte pairs beyond what chapter 5.1 shows: any text, any ids, damaged files, other processes."""
 
 import json
 import os
@@ -14,12 +14,12 @@ pytest.importorskip(
     "tokenizers", reason="byte pairs are learned with tokenizers: pip install tokenizers"
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
-from annotated_transformer.utils.extras import import_extra
-from annotated_transformer.tokenizers.base import Tokenizer
-from annotated_transformer.tokenizers.bpe import TOKENIZER_FILE, BPETokenizer
-from annotated_transformer.tokenizers.characters import CharTokenizer
-from annotated_transformer.tokenizers.words import BertWordTokenizer, WordTokenizer
-from annotated_transformer.utils.atomic_folders import write_folder
+from annotated_transformer.base.extras import import_extra
+from annotated_transformer.text.tokenizer import Tokenizer
+from annotated_transformer.text.bpe import TOKENIZER_FILE, BPETokenizer
+from annotated_transformer.text.characters import CharTokenizer
+from annotated_transformer.text.words import BertWordTokenizer, WordTokenizer
+from annotated_transformer.base.atomic_folders import write_folder
 from project import ROOT
 
 TEXTS = [
@@ -201,7 +201,7 @@ def test_damaged_files_are_refused_or_harmless(tmp_path, seed, saved):
 
 
 def test_every_process_learns_the_same(tmp_path):
-    code = f"from annotated_transformer.tokenizers.bpe import BPETokenizer; BPETokenizer.learn({TEXTS!r}, 300).save({str(tmp_path)!r})"
+    code = f"from annotated_transformer.text.bpe import BPETokenizer; BPETokenizer.learn({TEXTS!r}, 300).save({str(tmp_path)!r})"
     written = []
     for seed, threads in ((0, 1), (1, 4)):
         env = {

@@ -5,15 +5,15 @@ import copy
 
 import pytest
 import torch
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.decoding import UncachedDecoder, greedy_decode
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.models.bert import BERTConfig, MaskedLanguageModel
 from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViTConfig
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 from torch import nn
 from torch.func import functional_call, grad, vmap
 

@@ -19,13 +19,13 @@ from project import ROOT
 from test_access import axe, complaints, errors, too_wide_for_a_phone  # noqa: F401
 
 from annotated_transformer import load_pretrained, trace_attention
-from annotated_transformer.datasets.numbers import spell_number
-from annotated_transformer.datasets.sentence_pairs import sentence_pairs
-from annotated_transformer.decoding import generate_ids
-from annotated_transformer.positions import PositionalEncoding
-from annotated_transformer.search import beam_search
-from annotated_transformer.tokenizers.bpe import BPETokenizer
-from annotated_transformer.translation import PRETRAINED, pretrained_names
+from annotated_transformer.text.number_words import spell_number
+from annotated_transformer.text.sentence_pairs import sentence_pairs
+from annotated_transformer.decoding.greedy import generate_ids
+from annotated_transformer.core.positions import PositionalEncoding
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.text.bpe import BPETokenizer
+from annotated_transformer.translator import PRETRAINED, pretrained_names
 
 pytestmark = pytest.mark.slow
 
@@ -321,7 +321,7 @@ def only(log_probs, token: int):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_beam_from_a_beginning_is_that_of_python(browser, page, name, monkeypatch):
     "The library's search has no beginning to give, so the probabilities of its first steps are set."
-    search = importlib.import_module("annotated_transformer.search")
+    search = importlib.import_module("annotated_transformer.decoding.search")
     compute = search.next_log_probs
     translator = load_pretrained(name, "cpu")
     examples = beginnings(name, 12)

@@ -22,12 +22,12 @@ from project import ROOT
 from typer.testing import CliRunner
 
 from annotated_transformer import cli, translate
-from annotated_transformer.checkpoint import Checkpoints, load_model, save_model
-from annotated_transformer import translation as inference
-from annotated_transformer.datasets.corpora import open_parallel_text
-from annotated_transformer.experiments import translation
-from annotated_transformer.experiments.runs import describe_replaced, run_and_save
-from annotated_transformer.experiments.translation import (
+from annotated_transformer.training.checkpoint import Checkpoints, load_model, save_model
+from annotated_transformer import translator as inference
+from annotated_transformer.text.corpora import open_parallel_text
+from annotated_transformer.tasks import translation
+from annotated_transformer.tasks.runs import describe_replaced, run_and_save
+from annotated_transformer.tasks.translation import (
     TRANSLATION,
     TranslationConfig,
     candidate_models,
@@ -35,8 +35,8 @@ from annotated_transformer.experiments.translation import (
     run_translation,
     search_steps,
 )
-from annotated_transformer.metrics import score_translations
-from annotated_transformer.translation import Translator
+from annotated_transformer.decoding.metrics import score_translations
+from annotated_transformer.translator import Translator
 
 pytestmark = pytest.mark.slow
 
@@ -253,7 +253,9 @@ def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatc
 
 def test_the_lines_of_chapter_42_train_and_translate(corpus, tmp_path, monkeypatch, capsys):
     cells = json.loads(
-        (ROOT / "nbs" / "42_experiments.translation.ipynb").read_text(encoding="utf-8")
+        (ROOT / "nbs" / "5_translation/3_training_a_translator.ipynb").read_text(
+            encoding="utf-8"
+        )
     )["cells"]
     (text,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "use-it")
     (lines,) = re.findall(r"```python\n(.*?)```", text, re.S)
@@ -453,7 +455,7 @@ def test_what_looks_the_same_is_translated_the_same(uncut):
 
 
 def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
-    from annotated_transformer.tokenizers.bpe import BPETokenizer
+    from annotated_transformer.text.bpe import BPETokenizer
 
     save_model(uncut.model, tmp_path / "model", BPETokenizer.learn(["something else"], 262))
     with pytest.raises(ValueError, match="tokenizer: got '2[0-9]+ tokens', expected"):

@@ -1,4 +1,4 @@
-"""The interactive view of chapter 34, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
+"""The interactive view of chapter 4.5, in a headless Chromium: mouse, keyboard, light and dark, no script, no other host."""
 
 import re
 
@@ -16,7 +16,7 @@ from browsing import (
 )
 from test_access import RUN, axe  # noqa: F401
 
-from annotated_transformer.figures.widgets import widget
+from annotated_transformer.inspection.widgets import widget
 from annotated_transformer.inspection.attention_maps import AttentionMaps
 from annotated_transformer.inspection.attention_view import AttentionView, attention_view
 

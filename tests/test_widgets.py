@@ -19,14 +19,14 @@ from project import chapters
 from test_access import RUN, axe  # noqa: F401
 
 from annotated_transformer import Transformer, TransformerConfig
-from annotated_transformer.attention import attention_weights
-from annotated_transformer.datasets.sentence_pairs import sentence_pairs
-from annotated_transformer.figures.widgets import WIDGETS, widget, widget_file
-from annotated_transformer.inspection.recording import record_attention
-from annotated_transformer.masks import causal_mask
-from annotated_transformer.positions import sinusoids
-from annotated_transformer.sampling import min_p_filter, top_k_filter, top_p_filter
-from annotated_transformer.tokenizers.bpe import BPETokenizer
+from annotated_transformer.core.attention import attention_weights
+from annotated_transformer.text.sentence_pairs import sentence_pairs
+from annotated_transformer.inspection.widgets import WIDGETS, widget, widget_file
+from annotated_transformer.core.recording import record_attention
+from annotated_transformer.core.masks import causal_mask
+from annotated_transformer.core.positions import sinusoids
+from annotated_transformer.decoding.sampling import min_p_filter, top_k_filter, top_p_filter
+from annotated_transformer.text.bpe import BPETokenizer
 
 pytestmark = pytest.mark.slow
 

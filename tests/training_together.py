@@ -10,20 +10,20 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from annotated_transformer.checkpoint import Checkpoints, write_model
-from annotated_transformer.data import Batch, batch_pairs
-from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.loss import chunked_sequence_loss, sequence_loss
-from annotated_transformer.distributed import (
+from annotated_transformer.training.checkpoint import Checkpoints, write_model
+from annotated_transformer.training.data import Batch, batch_pairs
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.training.loss import chunked_sequence_loss, sequence_loss
+from annotated_transformer.training.distributed import (
     is_shard,
     joined_processes,
     n_processes,
     run_on_rank_zero,
     process_rank,
 )
-from annotated_transformer.training import TrainConfig, evaluate, train
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.training.loop import TrainConfig, evaluate, train
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 OPTIONS = dict(
     steps=12,

@@ -3,7 +3,7 @@
     python benchmarks/quality/bert.py [--device cuda] [--seeds 0,1,2,3,4] [--labels 50,200,800]
 
 Writes results/bert_DEVICE.json after each seed: one pre-training per seed, and the accuracies on 400 held-out sentences after
-learning from so many labels. Chapter 54 draws its figures from this file. Needs scikit-learn.
+learning from so many labels. Chapter 6.4 draws its figures from this file. Needs scikit-learn.
 """
 
 import sys
@@ -16,15 +16,15 @@ from sklearn.pipeline import make_pipeline
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.datasets.python_reference import read_corpus
-from annotated_transformer.experiments.topic_classification import (
+from annotated_transformer.text.python_reference import read_corpus
+from annotated_transformer.tasks.topic_classification import (
     TopicClassificationConfig,
     build_baselines,
     evaluate_mlm,
     pretrain,
     train_classifier,
 )
-from annotated_transformer.training import pick_device
+from annotated_transformer.training.loop import pick_device
 
 if __name__ == "__main__":
     parser = arguments(__doc__)

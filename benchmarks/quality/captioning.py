@@ -1,9 +1,9 @@
-"""The captioner of chapter 58 over three seeds, and the trials on which its settings were chosen.
+"""The captioner of chapter 6.7 over three seeds, and the trials on which its settings were chosen.
 
     python benchmarks/quality/captioning.py [--device cuda] [--seeds 0,1,2]
 
 Writes results/captioning_DEVICE.json: the metrics of every run on strips of held-out digits, and exact matches of other settings on strips of
-validation digits. Chapter 58 reads this file.
+validation digits. Chapter 6.7 reads this file.
 """
 
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.experiments.captioning import CaptioningConfig, run_captioning
+from annotated_transformer.tasks.captioning import CaptioningConfig, run_captioning
 from annotated_transformer.models.captioner import CaptionerConfig
 
 TRIALS = {"as it is": {}, "pre-norm": dict(model="pre-norm")}

@@ -3,7 +3,7 @@
     python benchmarks/quality/copy_task.py [--preset base] [--device cuda] [--tasks copy,reverse] [--seeds 0,1,2,3,4]
     python benchmarks/quality/copy_task.py --preset half --tasks copy --seeds 0 --eval-every 200 --recipe pre-norm
 
-Writes results/copy_task_PRESET_DEVICE.json: the metrics of every run and the history of the first of each task. Chapter 31 draws
+Writes results/copy_task_PRESET_DEVICE.json: the metrics of every run and the history of the first of each task. Chapter 4.2 draws
 its figures from these files. The preset `half` is the rehearsal of `base`: half its width, shorter sequences of fewer symbols, a
 size that a CPU trains in 81 minutes. A recipe is a way to train the same task: see RECIPES.
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.tasks.copy_task import CopyTaskConfig, run_copy_task
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
 for size in ("one-layer", "tiny", "half", "base"):

@@ -1,9 +1,9 @@
-"""The language model of chapter 52 over several seeds, beside models that count.
+"""The language model of chapter 6.2 over several seeds, beside models that count.
 
     python benchmarks/quality/gpt.py [--preset small] [--text book.txt] [--device cuda] [--seeds 0,1,2] [--learned 0]
 
 Writes results/gpt_DEVICE.json: the metrics of every run; last those with learned positions. Of the first also the history, with the loss
-on held-out texts at ten moments, and what it writes. Chapter 52 reads its numbers from there.
+on held-out texts at ten moments, and what it writes. Chapter 6.2 reads its numbers from there.
 """
 
 import sys
@@ -15,12 +15,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.experiments.language_model import (
+from annotated_transformer.tasks.language_model import (
     LanguageModelConfig,
     generate_text,
     run_language_model,
 )
-from annotated_transformer.sampling import sample
+from annotated_transformer.decoding.sampling import sample
 
 
 def samples(

@@ -1,10 +1,10 @@
-"""The language model of chapter 52 on the text that everybody trains on first: a million characters of Shakespeare.
+"""The language model of chapter 6.2 on the text that everybody trains on first: a million characters of Shakespeare.
 
     python benchmarks/quality/shakespeare.py --text input.txt [--seeds 0,1,2] [--device cuda]
     python benchmarks/quality/shakespeare.py --seconds 180         without it: Python's language reference, which is on every machine
 
 The text is not part of this project; nanoGPT's `data/shakespeare_char` says where it is. The division is nanoGPT's: the first nine tenths are for
-training, the last tenth for validation, and the vocabulary is the characters. The reference is divided as in chapter 52, where models that count
+training, the last tenth for validation, and the vocabulary is the characters. The reference is divided as in chapter 6.2, where models that count
 are measured on the same parts. The loss is nats per character, by consecutive windows as long as the
 model's, in which the first characters have little before them (as nanoGPT measures), and by windows that overlap, so that each character
 but those of the first window is predicted from at least half a window. Trained are our settings, and sizes, steps and peak rate of nanoGPT's example for
@@ -23,18 +23,18 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded
 
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.data import EOS, LabelledBatch
-from annotated_transformer.datasets.python_reference import (
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.training.data import EOS, LabelledBatch
+from annotated_transformer.text.python_reference import (
     random_windows,
     sliding_windows,
     split_text,
 )
-from annotated_transformer.tokenizers.characters import CharTokenizer
-from annotated_transformer.experiments.language_model import LanguageModelConfig
-from annotated_transformer.experiments.runs import count_parameters
+from annotated_transformer.text.characters import CharTokenizer
+from annotated_transformer.tasks.language_model import LanguageModelConfig
+from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.models.gpt import GPT
-from annotated_transformer.training import TrainConfig, evaluate, train
+from annotated_transformer.training.loop import TrainConfig, evaluate, train
 
 OURS = LanguageModelConfig.preset("tiny")
 SETTINGS = {

@@ -4,7 +4,7 @@
 
 Trains on the characters of Python's language reference, every variant with the same windows in the same order, and writes
 results/GROUP_DEVICE.json: for each variant and seed the held-out loss, the parameters, and the bytes that the cache keeps for a token.
-Chapters 60 and 61 read their tables from there.
+Chapters 7.1 and 7.2 read their tables from there.
 """
 
 import sys
@@ -17,20 +17,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 from torch import nn
 
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.data import EOS, PAD
-from annotated_transformer.datasets.python_reference import (
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.training.data import EOS, PAD
+from annotated_transformer.text.python_reference import (
     deduplicate,
     load_python_reference,
     random_windows,
     sliding_windows,
     split_text,
 )
-from annotated_transformer.tokenizers.characters import CharTokenizer
-from annotated_transformer.experiments.language_model import LanguageModelConfig
-from annotated_transformer.experiments.runs import count_parameters
-from annotated_transformer.layers import FeedForward, LayerNorm
-from annotated_transformer.loss import sequence_loss
+from annotated_transformer.text.characters import CharTokenizer
+from annotated_transformer.tasks.language_model import LanguageModelConfig
+from annotated_transformer.tasks.runs import count_parameters
+from annotated_transformer.core.layers import FeedForward, LayerNorm
+from annotated_transformer.training.loss import sequence_loss
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.mixture_of_experts import balanced_loss
@@ -39,9 +39,9 @@ from annotated_transformer.models.modern_layers import (
     RMSNorm,
     SwiGLU,
 )
-from annotated_transformer.multi_head_attention import MultiHeadAttention
-from annotated_transformer.training import evaluate, train
-from annotated_transformer.transformer import init_weights
+from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.training.loop import evaluate, train
+from annotated_transformer.core.transformer import init_weights
 
 SPECIAL = SpecialTokens(pad_id=PAD, bos_id=EOS, eos_id=EOS)
 

@@ -1,4 +1,4 @@
-"""The translator of chapter 42: one run to its end for each seed.
+"""The translator of chapter 5.3: one run to its end for each seed.
 
     python benchmarks/quality/translation.py [--corpus numbers] [--seeds 0,1,2] [--untied] [--device cuda]
     python benchmarks/quality/translation.py --corpus multi30k --lowercase --whitespace-as-suffix --pre-norm --data-dir FOLDER
@@ -8,7 +8,7 @@ they would be if the search ended with as many answers as it has hypotheses, the
 in every way, by length and by words that training never had, and ten translations that a seed has chosen. Seeds that the file has from other
 calls stay in it, each run with its own origin. A run that was cut off goes on when it is called again: its folder is in runs/benchmarks/.
 Multi30k takes hours on two cores. The options are in the name of the file, so norms stand after the sub-layers and blanks before
-the words unless it is said otherwise. Chapters 42 and 43 read these files.
+the words unless it is said otherwise. Chapters 5.3 and 5.5 read these files.
 """
 
 import random
@@ -18,14 +18,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments
 
-from annotated_transformer.datasets.corpora import open_parallel_text
-from annotated_transformer.experiments.runs import run_and_save
-from annotated_transformer.experiments.translation import (
+from annotated_transformer.text.corpora import open_parallel_text
+from annotated_transformer.tasks.runs import run_and_save
+from annotated_transformer.tasks.translation import (
     TRANSLATION,
     TranslationConfig,
 )
-from annotated_transformer.metrics import score_every_way, score_groups, score_translations
-from annotated_transformer.translation import Translator
+from annotated_transformer.decoding.metrics import (
+    score_every_way,
+    score_groups,
+    score_translations,
+)
+from annotated_transformer.translator import Translator
 
 
 def words(text: str) -> list[str]:

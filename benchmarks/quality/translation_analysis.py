@@ -1,4 +1,4 @@
-"""How sure the score of a trained translator of captions is, and what its heads look at: chapters 43 and 44 show it.
+"""How sure the score of a trained translator of captions is, and what its heads look at: chapters 5.5 and 5.6 show it.
 
     python benchmarks/quality/translation_analysis.py --model runs/benchmarks/translation_multi30k_en-de_cpu_0 [--lowercase] [--name pre-norm] [--data-dir FOLDER]
 
@@ -23,11 +23,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.data import batch_by_tokens, padding_fraction
-from annotated_transformer.datasets.corpora import open_parallel_text
-from annotated_transformer.datasets.sentence_pairs import RUNNING_PAIR
-from annotated_transformer.translation import Translator
-from annotated_transformer.metrics import score_translations
+from annotated_transformer.training.data import batch_by_tokens, padding_fraction
+from annotated_transformer.text.corpora import open_parallel_text
+from annotated_transformer.text.sentence_pairs import RUNNING_PAIR
+from annotated_transformer.translator import Translator
+from annotated_transformer.decoding.metrics import score_translations
 from annotated_transformer.inspection.attention_maps import trace_attention
 
 PERSONS = {"▁his": {"▁man", "▁boy", "▁guy"}, "▁her": {"▁woman", "▁girl", "▁lady"}}

@@ -1,10 +1,10 @@
-"""The image classifier of chapter 57 on scikit-learn's digits, over three seeds, beside smaller patches and a convolutional network, and
+"""The image classifier of chapter 6.6 on scikit-learn's digits, over three seeds, beside smaller patches and a convolutional network, and
 the trials on which its settings were chosen.
 
     python benchmarks/quality/vit.py [--device cuda] [--seeds 0,1,2]
 
 Writes results/vit_DEVICE.json: the metrics of every run on the held-out fifth, and accuracies of other settings on a validation part of
-the training pictures. Chapter 57 reads this file.
+the training pictures. Chapter 6.6 reads this file.
 """
 
 import sys
@@ -18,18 +18,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 from torch import nn
 
-from annotated_transformer.datasets.images import image_batches, random_affine
-from annotated_transformer.experiments.image_classification import (
+from annotated_transformer.tasks.images import image_batches, random_affine
+from annotated_transformer.tasks.image_classification import (
     ImageClassificationConfig,
     load_images,
     predict,
     run_image_classification,
 )
-from annotated_transformer.experiments.runs import count_parameters
-from annotated_transformer.loss import classification_loss
-from annotated_transformer.metrics import accuracy
+from annotated_transformer.tasks.runs import count_parameters
+from annotated_transformer.training.loss import classification_loss
+from annotated_transformer.decoding.metrics import accuracy
 from annotated_transformer.models.vit import ViTConfig
-from annotated_transformer.training import pick_device, train
+from annotated_transformer.training.loop import pick_device, train
 
 ViTConfig.presets["tiny, patches of 2"] = ViTConfig.presets["tiny"] | dict(patch_size=2)
 TRIALS = {

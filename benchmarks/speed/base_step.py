@@ -4,7 +4,7 @@
 
 How many tokens a second it takes, what share that is of what a large product of matrices reaches on the same machine, the two in turns; and the most
 memory that a step holds beyond weights and Adam's averages, against the length of its sentences. A GPU is given the paper's 25,000 tokens on
-either side, in bfloat16 and compiled; a CPU 1,000, in float32. Writes results/base_step_DEVICE.json, which chapter 72 shows.
+either side, in bfloat16 and compiled; a CPU 1,000, in float32. Writes results/base_step_DEVICE.json, which chapter 8.3 shows.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from speed.ladder import Climber, Setup, draw_pairs
 from speed.training import step_flops
 from support.machine import Results, arguments, product, rounded, seconds
 
-from annotated_transformer.data import Batch
+from annotated_transformer.training.data import Batch
 
 FAST = dict(
     attention="fused",

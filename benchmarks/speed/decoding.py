@@ -23,17 +23,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.decoding import UncachedDecoder, greedy_decode
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.huggingface import to_huggingface
-from annotated_transformer.search import beam_search
-from annotated_transformer.speed.decoding_speed import (
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.decoding.decoding_speed import (
     Compiled,
     measure_products,
     prepare_for_decoding,
 )
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 ENDLESS = SpecialTokens(eos_id=None)
 SOURCE_LENGTH, SEED = 32, 0

@@ -3,7 +3,7 @@
     python benchmarks/speed/dropout.py [--rounds 9]
 
 Forward and backward on tensors as they occur in three models, beside a product with a mask that is there already; then training steps of two models
-on sentences of similar length, with either. All take turns. Writes results/dropout_cpu.json, which chapter 70 shows. On a GPU both are the same.
+on sentences of similar length, with either. All take turns. Writes results/dropout_cpu.json, which chapter 8.1 shows. On a GPU both are the same.
 """
 
 import statistics
@@ -18,7 +18,7 @@ from speed.ladder import Climber, Setup, draw_pairs, take_turns
 from support.machine import Results, arguments, rounded, seconds
 from torch.nn import functional as F
 
-from annotated_transformer.dropout import apply_dropout, dropout_mask
+from annotated_transformer.core.dropout import apply_dropout, dropout_mask
 
 FAST = dict(attention="fused", loss="chunks", optimizer="fused", batches="by tokens")
 SHAPES = [

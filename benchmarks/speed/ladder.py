@@ -5,7 +5,7 @@
 Sentences of random words, as long as those of Multi30k, and a model of its size; on a GPU, the paper's base model
 and 8,000 tokens a step, since the plainest step holds many tables. On
 each rung the best so far and the same with one change take turns on the same sentences, each with a model and an optimizer of its own. A change
-that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 72 shows.
+that is faster stays; one that is slower here is shown, and left out of the next rungs. Writes results/ladder_DEVICE.json, which chapter 8.3 shows.
 """
 
 import random
@@ -22,20 +22,20 @@ from support.machine import Results, arguments, rounded, seconds
 from torch import nn
 from torch._dynamo.utils import counters
 
-from annotated_transformer.attention import fused_attention, reference_attention
-from annotated_transformer.data import Batch, batch_by_tokens, padding_fraction
-from annotated_transformer.dropout import Dropout
-from annotated_transformer.loss import (
+from annotated_transformer.core.attention import fused_attention, reference_attention
+from annotated_transformer.training.data import Batch, batch_by_tokens, padding_fraction
+from annotated_transformer.core.dropout import Dropout
+from annotated_transformer.training.loss import (
     chunked_sequence_loss,
     reference_cross_entropy,
     sequence_loss,
 )
-from annotated_transformer.multi_head_attention import MultiHeadAttention
-from annotated_transformer.optimizer import BETAS, EPSILON, build_optimizer
-from annotated_transformer.speed.allocations import peak_bytes
-from annotated_transformer.training import TrainConfig, train_step
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.training.optimizer import BETAS, EPSILON, build_optimizer
+from annotated_transformer.base.allocations import peak_bytes
+from annotated_transformer.training.loop import TrainConfig, train_step
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 SIZES = {
     "cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),

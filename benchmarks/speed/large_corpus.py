@@ -1,4 +1,4 @@
-"""What it takes to prepare a corpus: as lists, and streamed as chapter 45 does.
+"""What it takes to prepare a corpus: as lists, and streamed as chapter 5.7 does.
 
     python benchmarks/speed/large_corpus.py [--pairs 100000,200000,400000]
 
@@ -21,10 +21,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments
 
-from annotated_transformer.data import batch_by_tokens
-from annotated_transformer.datasets.corpora import open_parallel_text
-from annotated_transformer.datasets.streamed_text import MappedPairs, open_divided_text
-from annotated_transformer.tokenizers.bpe import BPETokenizer
+from annotated_transformer.training.data import batch_by_tokens
+from annotated_transformer.text.corpora import open_parallel_text
+from annotated_transformer.text.streamed_text import MappedPairs, open_divided_text
+from annotated_transformer.text.bpe import BPETokenizer
 
 WORDS, VOCABULARY, HELD_OUT = (
     25,

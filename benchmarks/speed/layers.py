@@ -4,7 +4,7 @@
 
 One sequence, one head, nothing but the layer's own work: no projections. All layers take turns, and medians are kept. Memory is what a layer holds
 at the same time beyond its inputs, forward only, and forward and backward together. Then eight heads, as a model has them, under no mask, a causal
-mask as a table, and `is_causal`: time and memory, forward and backward. Writes results/layers_DEVICE.json, which chapter 71 shows.
+mask as a table, and `is_causal`: time and memory, forward and backward. Writes results/layers_DEVICE.json, which chapter 8.2 shows.
 """
 
 import statistics
@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 from torch import nn
 
-from annotated_transformer.attention import fused_attention, reference_attention
-from annotated_transformer.masks import causal_mask
-from annotated_transformer.speed.allocations import peak_bytes
-from annotated_transformer.speed.tiled_attention import (
+from annotated_transformer.core.attention import fused_attention, reference_attention
+from annotated_transformer.core.masks import causal_mask
+from annotated_transformer.base.allocations import peak_bytes
+from annotated_transformer.core.tiled_attention import (
     restricted_attention,
     tiled_attention,
 )

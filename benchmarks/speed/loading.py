@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 from safetensors.torch import load_file
 
-from annotated_transformer.checkpoint import load_model, save_model
+from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.interop.huggingface import from_huggingface
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 LLAMA = dict(
     vocab_size=49152,

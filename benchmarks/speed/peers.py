@@ -15,9 +15,9 @@ import importlib.util
 import torch
 from torch import nn
 
-from annotated_transformer.masks import causal_mask, to_ignore_mask
-from annotated_transformer.transformer import Transformer, build_embeddings
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.masks import causal_mask, to_ignore_mask
+from annotated_transformer.core.transformer import Transformer, build_embeddings
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 
 class BetweenOurEnds(nn.Module):

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from speed.race import RUNGS
 from support.machine import Results, arguments
 
-from annotated_transformer.experiments.copy_task import CopyTaskConfig, run_copy_task
+from annotated_transformer.tasks.copy_task import CopyTaskConfig, run_copy_task
 
 UNUSED = (
     "altair",

@@ -18,12 +18,12 @@ import transformers
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.decoding import greedy_decode
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.decoding.greedy import greedy_decode
 from annotated_transformer.generation import load_language_model
 from annotated_transformer.interop.huggingface import from_huggingface, model_folder
-from annotated_transformer.search import beam_search
-from annotated_transformer.speed.decoding_speed import prepare_for_decoding
+from annotated_transformer.decoding.search import beam_search
+from annotated_transformer.decoding.decoding_speed import prepare_for_decoding
 
 PROMPTS = ["The old man opened the door and saw", "Water boils at", "Once upon a time"]
 ENDLESS = SpecialTokens(pad_id=None, bos_id=None, eos_id=None)

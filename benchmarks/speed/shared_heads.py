@@ -4,7 +4,7 @@
 
 Writes results/shared_heads_cpu.json: for a step before a long text, times as ratios to heads with keys of their own; for attention forward and
 backward, the repeated keys under `is_causal` beside the folded queries under a table, time and memory (medians; all ways take turns).
-Chapter 60 reads its table from there.
+Chapter 7.1 reads its table from there.
 """
 
 import sys
@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 from torch.nn import functional as F
 
-from annotated_transformer.attention import fused_attention
-from annotated_transformer.masks import causal_mask
+from annotated_transformer.core.attention import fused_attention
+from annotated_transformer.core.masks import causal_mask
 from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
-from annotated_transformer.speed.allocations import peak_bytes
+from annotated_transformer.base.allocations import peak_bytes
 
 LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
 TRAINED = dict(n_heads=8, n_kv_heads=2, d_k=64)

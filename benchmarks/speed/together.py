@@ -21,13 +21,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments, rounded
 
-from annotated_transformer.data import batch_pairs
-from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.distributed import joined_processes, process_rank
-from annotated_transformer.loss import chunked_sequence_loss
-from annotated_transformer.training import TrainConfig, pick_device, train
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.training.data import batch_pairs
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.training.distributed import joined_processes, process_rank
+from annotated_transformer.training.loss import chunked_sequence_loss
+from annotated_transformer.training.loop import TrainConfig, pick_device, train
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 SIZES = {
     "cpu": dict(preset="tiny", rows=64, steps=20),

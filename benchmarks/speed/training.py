@@ -21,17 +21,17 @@ from support.machine import Results, arguments, product, rounded, seconds
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer.attention import reference_attention
-from annotated_transformer.data import Batch, batch_pairs
-from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.experiments.runs import count_parameters
-from annotated_transformer.loss import sequence_loss
-from annotated_transformer.multi_head_attention import MultiHeadAttention
-from annotated_transformer.optimizer import build_optimizer
-from annotated_transformer.speed.allocations import peak_bytes
-from annotated_transformer.training import TrainConfig, train_step
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
+from annotated_transformer.core.attention import reference_attention
+from annotated_transformer.training.data import Batch, batch_pairs
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.tasks.runs import count_parameters
+from annotated_transformer.training.loss import sequence_loss
+from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.training.optimizer import build_optimizer
+from annotated_transformer.base.allocations import peak_bytes
+from annotated_transformer.training.loop import TrainConfig, train_step
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {

@@ -3,7 +3,7 @@
     python benchmarks/speed/translation_speed.py [--corpus numbers] [--steps 120] [--rounds 3] [--device cuda]
     python benchmarks/speed/translation_speed.py --corpus multi30k --source de --target en --lowercase --data-dir FOLDER --model runs/benchmarks/translation_multi30k_de-en_lower_suffix_pre-norm_cpu_0
 
-Both train on the same batches of chapter 42, with the same ends, loss, optimizer and dropout, and take turns at every step; the
+Both train on the same batches of chapter 5.3, with the same ends, loss, optimizer and dropout, and take turns at every step; the
 ratio is torch's seconds over ours, summed. Then ours, trained for some hundred steps or, with --model, as long as it was, translates the test
 part, and so does the same model as a Marian, or with norms before the sub-layers as a Pegasus: the same tokenizer and batches by length, greedily and by a beam of five; an answer may have 50 tokens more than its source
 (ours) or than the longest source of its batch (theirs). How many answers of
@@ -24,19 +24,19 @@ from speed.peers import TorchTransformer
 from speed.training import Side
 from support.machine import Results, arguments, rounded, seconds
 
-from annotated_transformer.checkpoint import load_model
-from annotated_transformer.config import SpecialTokens
-from annotated_transformer.data import batch_pairs
-from annotated_transformer.experiments.translation import (
+from annotated_transformer.training.checkpoint import load_model
+from annotated_transformer.base.config import SpecialTokens
+from annotated_transformer.training.data import batch_pairs
+from annotated_transformer.tasks.translation import (
     TranslationConfig,
     encode_parts,
     epochs,
     open_text,
 )
-from annotated_transformer.translation import Translator
+from annotated_transformer.translator import Translator
 from annotated_transformer.interop.huggingface import to_huggingface
-from annotated_transformer.training import train
-from annotated_transformer.transformer import Transformer
+from annotated_transformer.training.loop import train
+from annotated_transformer.core.transformer import Transformer
 
 WARM_UP = 5  # steps that are not counted
 AT_ONCE = 100  # sentences in a batch

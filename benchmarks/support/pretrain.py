@@ -7,7 +7,7 @@
 
 Writes annotated_transformer/pretrained/NAME. `load_pretrained` finds every folder there, and tests/test_pretrained.py tests it,
 so another model needs no more than this command. `numbers-SOURCE-TARGET` works for all pairs of languages that `number_pairs`
-has. For a model of another kind, add a function like `cat` and its name in `RECIPES`. Give each a row in chapter 46.
+has. For a model of another kind, add a function like `cat` and its name in `RECIPES`. Give each a row in chapter 5.4.
 
 The weights are stored in half precision, and the scores on the card are those of the stored weights. If the rounding changes a
 score on held-out data, nothing is written.
@@ -27,31 +27,31 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import device_name
 
-from annotated_transformer.checkpoint import write_model
-from annotated_transformer.data import FIRST_SYMBOL, batch_by_tokens, batch_pairs
-from annotated_transformer.datasets.numbers import spell_number
-from annotated_transformer.datasets.sentence_pairs import sentence_pairs
-from annotated_transformer.datasets.synthetic import synthetic_pairs
-from annotated_transformer.experiments.copy_task import (
+from annotated_transformer.training.checkpoint import write_model
+from annotated_transformer.training.data import FIRST_SYMBOL, batch_by_tokens, batch_pairs
+from annotated_transformer.text.number_words import spell_number
+from annotated_transformer.text.sentence_pairs import sentence_pairs
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.tasks.copy_task import (
     CopyTaskConfig,
     held_out_pairs,
     run_copy_task,
 )
-from annotated_transformer.experiments.runs import count_parameters
-from annotated_transformer.experiments.translation import (
+from annotated_transformer.tasks.runs import count_parameters
+from annotated_transformer.tasks.translation import (
     TranslationConfig,
     epochs,
     open_text,
 )
-from annotated_transformer.history import History
-from annotated_transformer.tokenizers.base import Tokenizer
-from annotated_transformer.tokenizers.bpe import BPETokenizer
-from annotated_transformer.tokenizers.words import WordTokenizer
-from annotated_transformer.training import TrainConfig, train
-from annotated_transformer.transformer import Transformer
-from annotated_transformer.transformer_config import TransformerConfig
-from annotated_transformer.translation import PRETRAINED, Translator
-from annotated_transformer.utils.atomic_folders import write_folder
+from annotated_transformer.training.history import History
+from annotated_transformer.text.tokenizer import Tokenizer
+from annotated_transformer.text.bpe import BPETokenizer
+from annotated_transformer.text.words import WordTokenizer
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.core.transformer import Transformer
+from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.translator import PRETRAINED, Translator
+from annotated_transformer.base.atomic_folders import write_folder
 
 SEED = 0
 HELD_OUT = "held out, never trained on"
@@ -75,7 +75,7 @@ class Recipe:
 
 
 def cat() -> Recipe:
-    "Chapter 33's translator, as that chapter trains it."
+    "Chapter 4.4's translator, as that chapter trains it."
     train_pairs, held_out = sentence_pairs()
     tokenizer = WordTokenizer.of(train_pairs)
 
@@ -87,9 +87,9 @@ def cat() -> Recipe:
         return model.eval(), tokenizer, history
 
     return Recipe(
-        about="Translates the 4,800 English sentences of chapter 33 into German, such as "
+        about="Translates the 4,800 English sentences of chapter 4.4 into German, such as "
         "*I have seen the cat*, the running example of the book.",
-        training="The code is that of chapter 33: two layers, vectors of 64, a vocabulary of "
+        training="The code is that of chapter 4.4: two layers, vectors of 64, a vocabulary of "
         "words, 300 steps on 4,320 of the sentences.",
         limits=f"It knows {len(tokenizer.tokens)} words and one kind of sentence: a subject, *have* or *has*, "
         "a participle, an article, a noun, perhaps an adverb. A word that it doesn't know is refused.",
@@ -122,7 +122,7 @@ def copier() -> Recipe:
         return found
 
     return Recipe(
-        about=f"Copies sequences of the symbols {symbols[0]} to {symbols[-1]}, the task of chapter 31.",
+        about=f"Copies sequences of the symbols {symbols[0]} to {symbols[-1]}, the task of chapter 4.2.",
         training="The same as `annotated-transformer copy-task`: one layer, vectors of 32, one head, "
         f"{config.steps} batches of {config.batch_size} sequences.",
         limits=f"It was trained on sequences of {config.min_len} to {config.max_len} symbols. Shorter and longer ones often go wrong, "
@@ -212,7 +212,7 @@ def numbers(source: str, target: str) -> Recipe:
     return Recipe(
         about=f"Translates numbers in words from {reads} into {writes}: whole numbers below a million.",
         training="The same as `annotated-transformer train-translation`: two layers, vectors of 64, byte pairs, 20 epochs. "
-        "The data are the 20,000 numbers of chapter 47 and some more short ones, because few numbers drawn below a million "
+        "The data are the 20,000 numbers of “Numbers in words” and some more short ones, because few numbers drawn below a million "
         "have one word or two: the round thousands three times, and 73 numbers such as *twelve*, *forty* or *two thousand* twenty times. "
         + (
             "Half of them are there once more without *and*, commas or hyphens. "

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from support.machine import ROOT, rounded, seconds
 
-sys.path.append(str(ROOT / "nbs"))
+sys.path.append(str(ROOT / "tools"))
 from cell_directives import directives_of
 
 NO_DATA = "its data are not on this machine (benchmarks/README.md says how to bring them)"
@@ -98,7 +98,7 @@ def copy_run(
     "A full run of the copy task: its metrics, and the history of its training."
     from quality.copy_task import configuration
 
-    from annotated_transformer.experiments.copy_task import run_copy_task
+    from annotated_transformer.tasks.copy_task import run_copy_task
 
     config = configuration(preset, recipe, **changes)
     done = run_copy_task(
@@ -243,7 +243,7 @@ def decoding_speed(
 
 
 def gpt_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.experiments.language_model import (
+    from annotated_transformer.tasks.language_model import (
         LanguageModelConfig,
         run_language_model,
     )
@@ -258,7 +258,7 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
 
 
 def shakespeare_path() -> Path:
-    from annotated_transformer.datasets.multi30k import multi30k_folder
+    from annotated_transformer.text.multi30k import multi30k_folder
 
     return multi30k_folder().parent / "shakespeare.txt"
 
@@ -291,7 +291,7 @@ def characters_run(
 
 
 def bert_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.experiments.topic_classification import (
+    from annotated_transformer.tasks.topic_classification import (
         TopicClassificationConfig,
         run_topic_classification,
     )
@@ -305,7 +305,7 @@ def bert_run(context: Context, preset: str, **changes) -> dict:
 
 
 def captioning_run(context: Context, preset: str, **changes) -> dict:
-    from annotated_transformer.experiments.captioning import (
+    from annotated_transformer.tasks.captioning import (
         CaptioningConfig,
         run_captioning,
     )
@@ -321,7 +321,7 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
     from PIL import Image
     from sklearn.datasets import load_digits
 
-    from annotated_transformer.experiments.image_classification import (
+    from annotated_transformer.tasks.image_classification import (
         ImageClassificationConfig,
         run_image_classification,
     )
@@ -350,7 +350,7 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
 
 def lacks_corpus(context: Context) -> str:
     "Multi30k, where it is looked for; a rehearsal has a corpus of its own."
-    from annotated_transformer.datasets.multi30k import MULTI30K_SHA256, multi30k_folder
+    from annotated_transformer.text.multi30k import MULTI30K_SHA256, multi30k_folder
 
     there = context.device == "cpu" or all(
         (multi30k_folder() / name).is_file() for name in MULTI30K_SHA256
@@ -360,8 +360,8 @@ def lacks_corpus(context: Context) -> str:
 
 def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) -> dict:
     "With `n_pairs`, on so many short sentences that need no file."
-    from annotated_transformer.datasets.sentence_pairs import sentence_pairs
-    from annotated_transformer.experiments.translation import (
+    from annotated_transformer.text.sentence_pairs import sentence_pairs
+    from annotated_transformer.tasks.translation import (
         TranslationConfig,
         run_translation,
     )
@@ -470,8 +470,12 @@ STAGES = (
         "cuda_tests",
         "every cell marked `cuda`",
         tuple(
-            Job(path.stem, partial(run_cells, notebook=path.name), 0.7)
-            for path in sorted((ROOT / "nbs").glob("[0-9]*.ipynb"))
+            Job(
+                path.stem,
+                partial(run_cells, notebook=f"{path.parent.name}/{path.name}"),
+                0.7,
+            )
+            for path in sorted((ROOT / "nbs").glob("*/*.ipynb"))
             if flagged_cells(path, "cuda")
         ),
     ),

@@ -1,6 +1,6 @@
-/* A Transformer that runs in the page: the forward pass of chapter 09, in JavaScript.
+/* A Transformer that runs in the page: the forward pass of chapter 1.9, in JavaScript.
 
-   Read it beside nbs/09_one_page.ipynb: the names are the same, and so is the order. Some things differ. There is no
+   Read it beside nbs/1_model/9_one_page.ipynb: the names are the same, and so is the order. Some things differ. There is no
    batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. W^Q, W^K and W^V are in
    one matrix, and a norm may come before its sub-layer, as in the library. Every head's weights are kept, so that a
    page can draw them. And parts can be taken away.
@@ -323,7 +323,7 @@ const AnnotatedTransformer = (() => {
       return { ids, text: this.tokenizer.decode(ids), steps };
     }
 
-    // chapter 22: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
+    // chapter 3.3: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
     // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its index in
     // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped".
     //
@@ -402,7 +402,7 @@ const AnnotatedTransformer = (() => {
   const LABELS = ["PAD", "BOS", "EOS"];  // ids 0, 1, 2
   const BPE_LABELS = [...LABELS, "UNK"];
 
-  class WordTokenizer {  // chapter 36
+  class WordTokenizer {  // “Word tokenizers”
     constructor({ tokens }) {
       this.labels = [...LABELS, ...tokens];
       this.ids = new Map(tokens.map((token, i) => [token, i + LABELS.length]));
@@ -440,7 +440,7 @@ const AnnotatedTransformer = (() => {
     return new RegExp(`${first}${CONTRACTIONS}|${letters}|${digits}|${others}|${spaces}`, "gu");
   }
 
-  // visible characters that stand for bytes in tokens, as in chapter 40
+  // visible characters that stand for bytes in tokens, as in chapter 5.1
   function byte_letters() {
     const letters = [];
     let others = 0;
@@ -453,7 +453,7 @@ const AnnotatedTransformer = (() => {
   const BYTE_LETTERS = byte_letters();
   const BYTES = new Map(BYTE_LETTERS.map((letter, byte) => [letter, byte]));
 
-  class BPETokenizer {  // chapter 40
+  class BPETokenizer {  // chapter 5.1
     constructor({ tokens, merges, split_unspaced, lowercase }) {
       this.tokens = tokens;
       this.ids = new Map(tokens.map((token, id) => [token, id]));

@@ -70,7 +70,7 @@ const Away = (() => {
       element("span", { class: "touch-switch", "aria-hidden": "true" }),
       element("span", {}, "Take away ", element("strong", {}, label)));
 
-    const number = `Chapter ${chapter.slice(0, 2)}`;
+    const number = `Chapter ${chapter.replace(/^(\d+)_\w+\/(\d+)_.*/, "$1.$2")}`;
     const link = element("a", { href: `${chapter}.html`, "aria-label": `${number}, about ${label}` }, number);
     const only_one = part === "head" && State.config().n_heads === 1 ? " Here it is the only one." : "";
 

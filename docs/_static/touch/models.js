@@ -112,7 +112,7 @@ const Models = (() => {
     click: "Click a number of the answer to see which numbers the model looked at. Then type some of your own.",
     about: ["It repeats 5 to 12 numbers, each from 3 to 12."],
     more: "One layer, one head: as small as a Transformer gets. It is 91 % sure of every number: it was trained "
-      + "never to be surer than that (label smoothing, chapter 11).",
+      + "never to be surer than that (label smoothing, chapter 2.2).",
     examples: ["7 3 9 9 4 12", "3 3 3 3 3 3 3 3", "5 6 7 8 9 10 11 12", "12 4 4 8 10 3 6"],
     surprise: text => {
       const length = text.split(" ").length;

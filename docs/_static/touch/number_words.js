@@ -3,7 +3,7 @@
 const NumberWords = (() => {
   "use strict";
 
-  // ---- Chinese, as spell_chinese of chapter 47 writes it ----
+  // ---- Chinese, as spell_chinese of “Numbers in words” writes it ----
 
   const CHINESE_DIGITS = "零一二三四五六七八九";
   const CHINESE_BELOW_10000 = /^零?(?:(.)千)?零?(?:(.)百)?零?(?:([^零]?)十)?零?(.)?$/u;

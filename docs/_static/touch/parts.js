@@ -34,42 +34,42 @@ const Parts = (() => {
     cross_attention: {
       label: "all cross-attention",
       short: "cross-attention",
-      chapter: "08_transformer",
+      chapter: "1_model/8_transformer",
       look: "The decoder no longer sees what you typed. Type anything: you get the same answer. It's made up, and often "
         + "looks well-formed.",
     },
     padding_mask: {
       label: "the padding mask",
       short: "padding mask",
-      chapter: "03_masks",
+      chapter: "1_model/3_masks",
       look: "Sentences that are read together are filled up to one length with PAD, and the mask hides PAD from the "
         + `model. We added ${N_PADS} of them. Now the model reads them as if they were words.`,
     },
     residuals: {
       label: "the residual connections",
       short: "residual connections",
-      chapter: "05_layers",
+      chapter: "1_model/5_layers",
       look: "Normally each layer adds to the word. Now it replaces it, and the word itself is lost. Look for an answer "
         + "that is empty, or repeats one word.",
     },
     positions: {
       label: "positions",
       short: "positions",
-      chapter: "07_positions",
+      chapter: "1_model/7_positions",
       look: "What the model reads is now a bag of words. Look for words that come twice, and answers that never end.",
       shows_on: { name: "numbers-en-zh", why: "In numbers order matters most: 342 becomes 243.", label: "Try 342" },
     },
     head: {
       label: "one head",
       short: "head",
-      chapter: "04_multi_head_attention",
+      chapter: "1_model/4_multi_head_attention",
       look: "A head is one of several lookups that run side by side. For most of them the answer stays, because the "
         + "others make up for it.",
     },
     layer_norm: {
       label: "layer norm",
       short: "layer norm",
-      chapter: "05_layers",
+      chapter: "1_model/5_layers",
       look: "The numbers inside the model grow too big. Look at the probabilities: often it's just as sure when it's "
         + "wrong.",
       shows_on: {
@@ -81,7 +81,7 @@ const Parts = (() => {
     causal_mask: {
       label: "the causal mask",
       short: "causal mask",
-      chapter: "03_masks",
+      chapter: "1_model/3_masks",
       look: "Normally a word sees only the words before it, or in training the model could just copy the next one. Now "
         + "it sees later words, too, which it never learned to deal with. Look for missing words, often at the end.",
       shows_on: { name: "cat", why: "A model of one layer doesn't notice.", label: "Try English → German" },
@@ -89,7 +89,7 @@ const Parts = (() => {
     scale: {
       label: "the division by √dₖ",
       short: "division by √dₖ",
-      chapter: "02_attention",
+      chapter: "1_model/2_attention",
       look: "It keeps the scores of attention small, before softmax makes percentages of them. Without it a head stares "
         + "at one word: click one at the top of the page.",
       shows_on: {

@@ -1,0 +1,101 @@
+"""Each notebook is one test, `nbs/1_model/2_attention.ipynb`, in a process of its own: seeds, threads and dtypes cannot leak.
+
+The processes are forked from one that has imported what takes seconds. `NBFLAGS="slow cuda"` in the environment runs the
+cells with these flags too.
+"""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent / "tests"
+LIMIT = 600  # seconds for one notebook; slow cells take the time they need
+# These train for most of a minute each. They run where they are named, and with THOROUGH=1, as on GitHub.
+LONG = (
+    "3_training_a_translator.ipynb",
+    "2_language_model.ipynb",
+    "4_topic_classification.ipynb",
+    "8_captioning.ipynb",
+)
+
+
+def pytest_collect_file(parent, file_path):
+    if file_path.suffix == ".ipynb" and file_path.name[0] not in "_.":
+        return NotebookFile.from_parent(parent, path=file_path)
+
+
+class NotebookFailed(Exception):
+    "Carries what the runner printed."
+
+
+class NotebookFile(pytest.File):
+    def collect(self):
+        # the file's own id, so that the item reads as a path and can be pasted back to pytest
+        yield Notebook.from_parent(self, name=self.path.name, nodeid=self.nodeid)
+
+
+class Notebook(pytest.Item):
+    def setup(self):
+        named = any(Path(argument).name == self.path.name for argument in self.config.args)
+        if self.path.name in LONG and not named and "THOROUGH" not in os.environ:
+            pytest.skip("trains for most of a minute: name it, or set THOROUGH=1")
+
+    def runtest(self):
+        flags = os.environ.get("NBFLAGS", "").replace(",", " ").split()
+        with tempfile.TemporaryDirectory() as folder:
+            said = Path(folder) / "said.txt"
+            process = start(self.path, flags, said)
+            process.join(None if flags else LIMIT)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+                raise NotebookFailed(f"{self.nodeid} had not ended after {LIMIT} seconds")
+            if process.exitcode:
+                words = (
+                    said.read_text(encoding="utf-8", errors="replace").strip()
+                    if said.exists()
+                    else ""
+                )
+                raise NotebookFailed(words or f"the process ended with {process.exitcode}")
+
+    def repr_failure(self, excinfo, style=None):
+        return (
+            str(excinfo.value)
+            if excinfo.errisinstance(NotebookFailed)
+            else super().repr_failure(excinfo, style)
+        )
+
+    def reportinfo(self):
+        return self.path, None, f"notebook {self.path.stem}"
+
+
+@cache
+def processes():
+    "Where new processes come from: copies of one that has imported much and computed nothing, or new ones where nothing forks."
+    # as many threads as there are processors for each of pytest's workers; more only get into each other's way
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    sys.path.insert(0, str(TESTS))
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    # torch._dynamo is what the first optimizer of a process imports, in two seconds
+    context.set_forkserver_preload(
+        ["run_notebook", "torch", "torch._dynamo", "matplotlib.pyplot"]
+    )
+    return context
+
+
+def start(path: Path, flags: list, said: Path):
+    context = processes()
+    from run_notebook import run_apart
+
+    process = context.Process(target=run_apart, args=(path.resolve(), flags, said))
+    process.start()
+    return process

@@ -1,0 +1,98 @@
+"""Run notebooks and save their outputs in place: `python tools/run_notebooks.py [--flags slow,cuda] [nbs/1_model/2_attention.ipynb ...]`.
+
+Cells marked `#| eval: false` and cells with one of settings.ini's `tst_flags` are left alone, old outputs included,
+unless their flag is named in `--flags`: what a slow or GPU cell once printed stays until somebody runs it again.
+A notebook keeps the fingerprint of the code that its outputs come from, and the tests compare it with the code that is there.
+"""
+
+import argparse
+import configparser
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import nbformat
+from cell_directives import directives_of
+from nbclient import NotebookClient
+from nbclient.util import run_sync
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+
+
+def skipped_flags(wanted: set) -> set:
+    "settings.ini's flags without the wanted ones."
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    return set(settings["DEFAULT"]["tst_flags"].split()) - wanted
+
+
+def is_skipped(source: str, skip: set) -> bool:
+    "Whether a cell's directives say that it is left alone."
+    directives = directives_of(source)
+    return directives.get("eval") == "false" or bool(skip & directives.keys())
+
+
+def fingerprint(cells) -> str:
+    "Of the code that an ordinary run executes."
+    sources = [
+        "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
+    ]
+    run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
+    return hashlib.sha256("\n\n".join(run).encode()).hexdigest()[:16]
+
+
+class Client(NotebookClient):
+    "An nbclient that honours nbdev's directives."
+
+    skip: set = set()
+
+    async def async_execute_cell(self, cell, cell_index, **kwargs):
+        if is_skipped(cell.source, self.skip):
+            return cell
+        return await super().async_execute_cell(cell, cell_index, **kwargs)
+
+    execute_cell = run_sync(async_execute_cell)
+
+
+def run(path: Path, skip: set):
+    "Execute one notebook in a kernel of its own and write it back."
+    notebook = nbformat.read(path, 4)
+    notebook.metadata.pop("widgets", None)  # of progress bars that an earlier run showed
+    client = Client(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        coalesce_streams=True,
+        resources=dict(metadata=dict(path=str(path.parent))),
+    )
+    client.skip = skip
+    client.execute()
+    notebook.metadata["executed"] = fingerprint(notebook.cells)
+    nbformat.write(notebook, path)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "notebooks", nargs="*", type=Path, help="default: all chapters, in order"
+    )
+    parser.add_argument(
+        "--flags", default="", help="run cells with these flags too, such as slow,cuda"
+    )
+    options = parser.parse_args()
+    wanted = set(options.flags.split(","))
+    skip = skipped_flags(wanted)
+    if "slow" in wanted:
+        os.environ["ANNOTATED_TRANSFORMER_SLOW"] = "1"  # slow cells ask for it
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "passive"
+    )  # of the kernels: a thread that waits must not take the others' core
+    for path in options.notebooks or sorted(NBS.glob("*/*.ipynb")):
+        start = time.perf_counter()
+        run(path, skip)
+        print(
+            f"{path}: {time.perf_counter() - start:.1f} s, {path.stat().st_size:,} bytes",
+            flush=True,
+        )
