@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from .training.loop import evaluate as evaluate
     from .training.loop import train as train
     from .core.transformer import Transformer as Transformer
-    from .core.transformer_config import TransformerConfig as TransformerConfig
+    from .core.transformer import TransformerConfig as TransformerConfig
 
 # For Python: the same names, each with the module that defines it.
 _PUBLIC = {
     # models
     "Transformer": "core.transformer",
-    "TransformerConfig": "core.transformer_config",
+    "TransformerConfig": "core.transformer",
     "GPT": "models.gpt",
     "GPTConfig": "models.gpt",
     "SpecialTokens": "base.config",

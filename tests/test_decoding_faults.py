@@ -25,7 +25,7 @@ from annotated_transformer.core.positions import POSITIONS, sinusoids
 from annotated_transformer.decoding.sampling import sample
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 SOURCE = torch.tensor([[3, 4, 2], [5, 6, 2]])
 DECODERS = [greedy_decode, sample, beam_search]

@@ -25,7 +25,7 @@ from annotated_transformer.core.positions import POSITIONS
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training.loss import cross_entropy, reference_cross_entropy
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 few = settings(max_examples=30, deadline=None)
 size = st.integers(1, 7)

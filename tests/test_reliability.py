@@ -26,7 +26,7 @@ from annotated_transformer.training.checkpoint import (
 )
 from annotated_transformer.base.atomic_folders import MANIFEST, write_folder
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 pytestmark = pytest.mark.slow
 
@@ -295,7 +295,7 @@ from annotated_transformer.training.history import History
 from annotated_transformer.training.optimizer import build_optimizer
 from annotated_transformer.training.loop import TrainConfig, TrainingState
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
 try: save_model(model, {str(tmp_path / "model")!r})
 except OSError as error: print("refused:", error)
@@ -432,7 +432,7 @@ def test_reads_beside_a_writer_are_of_one_model(tmp_path):
 import sys, torch
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 models = [Transformer(TransformerConfig.preset("tiny", vocab_size=13, n_layers=n)) for n in (1, 2)]
 for n, model in enumerate(models, 1): [p.data.fill_(n) for p in model.parameters()]
 while True:

@@ -15,7 +15,7 @@ from annotated_transformer.interop.huggingface import to_huggingface
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.training.loop import TrainConfig, train
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 pytestmark = pytest.mark.slow
 

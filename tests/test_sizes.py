@@ -16,7 +16,7 @@ from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 
 def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):

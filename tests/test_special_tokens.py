@@ -14,7 +14,7 @@ from annotated_transformer.training.loss import (
 )
 from annotated_transformer.training.loop import TrainConfig, evaluate, train
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 from torch import nn
 
 SHORT, LONG = ([8, 9], [9, 8]), ([7] * 9, [8] * 9)

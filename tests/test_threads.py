@@ -20,7 +20,7 @@ from annotated_transformer.core.positions import (
 from annotated_transformer.decoding.sampling import sample
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 SOURCE = [3, 4, 5, 6]
 

@@ -23,7 +23,7 @@ from annotated_transformer.training.distributed import (
 )
 from annotated_transformer.training.loop import TrainConfig, evaluate, train
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 OPTIONS = dict(
     steps=12,

@@ -17,7 +17,8 @@ from typing_extensions import Self  # in `typing` from Python 3.11; torch brings
 # %% auto #0
 __all__ = ['MAX_SHOWN_CHARS', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities',
            'check_seed', 'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens',
-           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'allowed_types', 'check_types', 'Config']
+           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'allowed_types', 'check_types', 'Config',
+           'check_even', 'head_sizes', 'check_stack', 'check_vocabulary']
 
 # %% ../../nbs/reference/config.ipynb #refusal
 MAX_SHOWN_CHARS = 400  # of a refused value, in a message
@@ -135,6 +136,7 @@ def check_width(
         )
 
 # %% ../../nbs/reference/config.ipynb #specialtokens
+# %% ../../nbs/reference/config.ipynb #specialtokens
 @dataclass(frozen=True)
 class SpecialTokens:
     """Ids of the padding, beginning-of-sequence and end-of-sequence tokens; None where
@@ -167,6 +169,13 @@ class SpecialTokens:
             for id in (self.pad_id, self.bos_id)
             if id is not None and id not in self.ends
         )
+
+    @property
+    def fill_id(self) -> int:
+        "What stands behind the end of a row: PAD, or an id in its place."
+        if self.pad_id is not None:
+            return self.pad_id
+        return self.ends[0] if self.ends else 0
 
     @classmethod
     def of(
@@ -305,3 +314,65 @@ class Config:
     def replace(self, **changes: Any) -> Self:  # option=value
         "The same configuration with some options changed, and checked again."
         return self.from_dict({**self.to_dict(), **changes})
+
+# %% ../../nbs/reference/config.ipynb #check-even
+def check_even(
+    width: int,  # of vectors whose components are pairs
+):
+    "Refuse an odd width: a sine and a cosine for each frequency."
+    if width % 2:
+        raise argument_error('width', width, 'an even number: a sine and a cosine per frequency')
+
+# %% ../../nbs/reference/config.ipynb #head-sizes
+def head_sizes(
+    d_model: int,  # D
+    n_heads: int,  # H
+    d_k: int | None = None,  # width of a query or key; None: D/H
+    d_v: int | None = None,  # width of a value; None: D/H
+) -> tuple[int, int]:  # d_k and d_v
+    "The widths of one head. Refuses heads that can't share the width evenly."
+    check_sizes(d_model=d_model, n_heads=n_heads)
+    if (d_k is None or d_v is None) and d_model % n_heads:
+        raise argument_error(
+            'n_heads', n_heads, f'a divisor of d_model = {d_model}, or both d_k and d_v given'
+        )
+    d_k = d_model // n_heads if d_k is None else d_k
+    d_v = d_model // n_heads if d_v is None else d_v
+    check_sizes(d_k=d_k, d_v=d_v)
+    return d_k, d_v
+
+# %% ../../nbs/reference/config.ipynb #check-stack
+def check_stack(
+    config,  # a `StackConfig`
+):
+    "Refuse sizes, probabilities and words that make no stack of layers."
+    check_sizes(
+        d_model=config.d_model,
+        d_ff=config.d_ff,
+        n_heads=config.n_heads,
+        n_layers=config.n_layers,
+    )
+    head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
+    check_probabilities(
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        hidden_dropout=config.hidden_dropout,
+    )
+    check_choice('norm', config.norm, ('post', 'pre'))
+    check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=config.norm_eps)
+
+# %% ../../nbs/reference/config.ipynb #check-vocabulary
+def check_vocabulary(
+    config,  # a `TransformerConfig`
+):
+    "Refuse vocabularies and special tokens that cannot work."
+    check_sizes(vocab_size=config.vocab_size, max_len=config.max_len)
+    if config.tgt_vocab_size is not None:
+        check_sizes(tgt_vocab_size=config.tgt_vocab_size)
+
+    # the special tokens belong to both vocabularies
+    special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
+    smallest = min(config.vocab_size, config.tgt_vocab_size or config.vocab_size)
+    check_ids(smallest, **special)
+    if len(set(special.values())) < 3:
+        raise argument_error('special tokens', special, 'three different ids')

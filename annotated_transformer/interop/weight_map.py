@@ -17,7 +17,7 @@ from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
 from ..core.transformer import Transformer
-from ..core.transformer_config import TransformerConfig
+from ..core.transformer import TransformerConfig
 
 # %% auto #0
 __all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BERT_MASKED_LM_HEAD', 'CLASSIFIER', 'VIT_WEIGHTS',

@@ -30,7 +30,7 @@ from ..inspection.attention_maps import plot_attention, trace_attention
 from ..decoding.metrics import exact_match
 from ..training.loop import TrainConfig, pick_device, train
 from ..core.transformer import Transformer
-from ..core.transformer_config import TransformerConfig
+from ..core.transformer import TransformerConfig
 
 # %% auto #0
 __all__ = ['CopyTaskConfig', 'held_out_pairs', 'run_copy_task']

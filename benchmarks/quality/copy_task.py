@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
 from annotated_transformer.tasks.copy_task import CopyTaskConfig, run_copy_task
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
 for size in ("one-layer", "tiny", "half", "base"):

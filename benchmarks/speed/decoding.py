@@ -33,7 +33,7 @@ from annotated_transformer.decoding.decoding_speed import (
     prepare_for_decoding,
 )
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 ENDLESS = SpecialTokens(eos_id=None)
 SOURCE_LENGTH, SEED = 32, 0

@@ -35,7 +35,7 @@ from annotated_transformer.training.optimizer import BETAS, EPSILON, build_optim
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.training.loop import TrainConfig, train_step
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 SIZES = {
     "cpu": dict(model="small", vocab_size=10_000, max_tokens=4096, n_batches=4),

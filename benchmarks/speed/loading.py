@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.interop.huggingface import from_huggingface
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 LLAMA = dict(
     vocab_size=49152,

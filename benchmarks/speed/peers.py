@@ -17,7 +17,7 @@ from torch import nn
 
 from annotated_transformer.core.masks import causal_mask, to_ignore_mask
 from annotated_transformer.core.transformer import Transformer, build_embeddings
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 
 class BetweenOurEnds(nn.Module):

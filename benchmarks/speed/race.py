@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import RESULTS, Results, arguments
 
 from annotated_transformer.tasks.copy_task import CopyTaskConfig, run_copy_task
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 TransformerConfig.presets |= {
     "two heads": dict(d_model=64, d_ff=256, n_heads=2, n_layers=1, dropout=0.0)

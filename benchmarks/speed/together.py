@@ -27,7 +27,7 @@ from annotated_transformer.training.distributed import joined_processes, process
 from annotated_transformer.training.loss import chunked_sequence_loss
 from annotated_transformer.training.loop import TrainConfig, pick_device, train
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 SIZES = {
     "cpu": dict(preset="tiny", rows=64, steps=20),

@@ -31,7 +31,7 @@ from annotated_transformer.training.optimizer import build_optimizer
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.training.loop import TrainConfig, train_step
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 
 # name: (symbols, shortest, longest, sequences in a batch on a CPU, on a GPU)
 SIZES = {

@@ -49,7 +49,7 @@ from annotated_transformer.text.bpe import BPETokenizer
 from annotated_transformer.text.words import WordTokenizer
 from annotated_transformer.training.loop import TrainConfig, train
 from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer_config import TransformerConfig
+from annotated_transformer.core.transformer import TransformerConfig
 from annotated_transformer.translator import PRETRAINED, Translator
 from annotated_transformer.base.atomic_folders import write_folder
 

@@ -323,7 +323,7 @@ const AnnotatedTransformer = (() => {
       return { ids, text: this.tokenizer.decode(ids), steps };
     }
 
-    // chapter 3.3: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
+    // chapter 3.4: keep the best hypotheses alive, and choose at the end. A step lists the candidates, the best first:
     // { ids, log_prob, score, parent, state }; `parent` is the hypothesis of the step before (its index in
     // `steps[t - 1]`), and `state` says what became of it: "alive", "finished" or "dropped".
     //

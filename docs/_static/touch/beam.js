@@ -118,7 +118,7 @@ const Beam = (() => {
     element("p", {},
       "It is the log-probability of the answer, divided by ((5 + n) / 6)^0.6, where n is its number of tokens with "
       + "EOS. Without the division, short answers would win too often. The closer to 0, the better. ",
-      element("a", { href: "3_decoding/3_beam_search.html#length-penalty" }, "Chapter 3.3")));
+      element("a", { href: "3_decoding/4_beam_search.html#length-penalty" }, "Chapter 3.4")));
 
   function draw_answers() {
     const { answers } = state.search;
