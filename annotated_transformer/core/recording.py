@@ -6,76 +6,95 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import nn
 
 from ..base.config import argument_error, unwrap_compiled
-from .multi_head_attention import MultiHeadAttention
 
 # %% auto #0
-__all__ = ['record_attention']
+__all__ = ['LOCK', 'record_attention', 'find_attentions', 'RecordedAttend', 'check_weights']
 
 # %% ../../nbs/reference/recording.ipynb #record-attention
+LOCK = threading.Lock()  # threads may record the same model
+
+
 @contextmanager
 def record_attention(
-    model: nn.Module,  # any module with `MultiHeadAttention` inside
+    model: nn.Module,  # with attentions inside: modules with methods `attend` and `weights`
 ) -> Iterator[dict]:  # name of a module -> list of weights B H Q K, one per call
     """Collect the weights of every attention that this thread runs inside the `with` block;
-    the model's results don't change. Raises `ValueError` where there is none. Warns of
-    layers whose attention is of another class."""
+    the model's results don't change. Raises `ValueError` where there is none, and where the
+    weights of an attention aren't what it multiplies the values by."""
     records = {}
-    handles = []
-    inner = unwrap_compiled(model)
-    expected = 'a MultiHeadAttention, whose weights can be recorded'
-    if not any(isinstance(module, MultiHeadAttention) for module in inner.modules()):
-        raise argument_error('model', type(inner).__name__, f'a model with {expected}')
+    thread = threading.get_ident()
 
-    for name, module in inner.named_modules():
-        if name.endswith(('self_attention', 'cross_attention')):
-            if not isinstance(module, MultiHeadAttention):
-                warnings.warn(f'{name} is a {type(module).__name__}, expected {expected}')
-        if isinstance(module, MultiHeadAttention):
-            recorder = _Recorder(name, records)
-            handles += [
-                module.register_forward_pre_hook(recorder.before, with_kwargs=True),
-                # of two recorders the inner one is asked first
-                module.register_forward_hook(recorder.after, prepend=True),
-            ]
+    def recorder(name):
+        def keep(weights):
+            if threading.get_ident() == thread:
+                records.setdefault(name, []).append(weights)
+
+        return keep
+
+    listeners = [(m, recorder(name)) for name, m in find_attentions(model).items()]
+    with LOCK:
+        for module, keep in listeners:
+            if not isinstance(module.attend, RecordedAttend):
+                module.attend = RecordedAttend(module)
+            module.attend.listeners.append(keep)
 
     try:
         yield records
     finally:
-        for handle in handles:
-            handle.remove()
+        with LOCK:
+            for module, keep in listeners:
+                module.attend.listeners.remove(keep)
+                if not module.attend.listeners:
+                    del module.attend  # the method of the class is back
 
 
-class _Recorder:
-    "The hooks of one attention. Other threads that run it aren't recorded."
+def find_attentions(
+    model: nn.Module,  # perhaps compiled
+) -> dict[str, nn.Module]:  # by name
+    "Every module that can attend and say how. Raises `ValueError` if there is none."
+    inner = unwrap_compiled(model)
+    found = {
+        name: module
+        for name, module in inner.named_modules()
+        if hasattr(module, 'attend') and hasattr(module, 'weights')
+    }
+    if not found:
+        expected = 'a model with a MultiHeadAttention, or another module with `attend` and '
+        raise argument_error('model', type(inner).__name__, expected + '`weights`')
+    return found
 
-    def __init__(self, name, records):
-        self.name = name
-        self.records = records
-        self.thread = threading.get_ident()
-        self.caller_wants_weights = False
 
-    def before(self, module, args, options=None):
-        # another thread that meets this hook while it is being removed gives it no options
-        if options is None or threading.get_ident() != self.thread:
-            return None
+class RecordedAttend:
+    "Stands in for a module's `attend` and tells its listeners the weights of each call."
 
-        self.caller_wants_weights = options.get('need_weights', False)
-        return args, {**options, 'need_weights': True}
+    def __init__(self, module):
+        self.module = module
+        self.attend = module.attend
+        self.listeners = []
 
-    def after(self, module, args, result):
-        if threading.get_ident() != self.thread:
-            return None
+    def __call__(self, query, key, value, mask=None, is_causal=False):
+        out = self.attend(query, key, value, mask, is_causal)
+        with torch.no_grad():
+            weights = self.module.weights(query, key, mask, is_causal)
+            if not self.module.training:  # dropout would make a difference
+                check_weights(type(self.module).__name__, weights, value, out)
+        for keep in list(self.listeners):
+            keep(weights)
+        return out
 
-        if not isinstance(result, tuple):
-            given = type(module).__name__
-            raise argument_error(self.name, given, 'weights besides, for need_weights=True')
-        out, weights = result
-        self.records.setdefault(self.name, []).append(weights.detach())
-        return result if self.caller_wants_weights else out
+
+def check_weights(name, weights, value, out):
+    "Refuse weights that belong to another attention than the one that ran."
+    # heads may share their values
+    value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
+    tolerance = torch.finfo(out.dtype).eps ** 0.5 * out.abs().amax()
+    if not ((out - weights.to(value.dtype) @ value).abs() <= tolerance).all():
+        expected = '`weights` that say what `attend` does: override both, or neither'
+        raise argument_error(name, 'weights of another attention', expected)

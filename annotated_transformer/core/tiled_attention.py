@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .attention import fused_attention, scaled_dot_product_scores
+from .attention import scaled_dot_product_scores
 from ..base.config import argument_error, check_sizes
 from .dropout import apply_dropout
+from .multi_head_attention import MultiHeadAttention
 
 # %% auto #0
-__all__ = ['restricted_attention', 'tiled_attention']
+__all__ = ['restricted_attention', 'tiled_attention', 'TiledAttention']
 
 # %% ../../nbs/8_speed/2_flash_attention.ipynb #restricted-attention
 def _blocks(x, width, step):  # *batch N D -> batch blocks width D
@@ -55,7 +56,9 @@ def restricted_attention(
     is_token = (key_place >= 0) & (key_place < n)
     mask = is_near & is_token  # blocks radius 3*radius
 
-    output = fused_attention(query_blocks, key_blocks, value_blocks, mask=mask[None])
+    output = F.scaled_dot_product_attention(
+        query_blocks, key_blocks, value_blocks, attn_mask=mask[None]
+    )
 
     # the blocks in a row again, without the zeros
     output = output.reshape(*query.shape[:-2], end, value.shape[-1])
@@ -113,3 +116,13 @@ def tiled_attention(
 
     # a query that may attend to nothing gets 0
     return (output / total.clamp(min=limits.tiny)).to(value.dtype)
+
+
+class TiledAttention(MultiHeadAttention):
+    "`MultiHeadAttention` tile by tile: no table of all queries and keys."
+
+    def attend(self, query, key, value, mask=None, is_causal=False):
+        dropout = self.dropout.p if self.training else 0.0
+        return tiled_attention(
+            query, key, value, mask=mask, dropout=dropout, is_causal=is_causal
+        )

@@ -11,19 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from ..base.config import argument_error, check_sizes
-from ..training.data import PAD
-from ..text.words import CLS_ID, MASK_ID, SEP_ID, UNK_ID
 from ..core.dropout import Dropout
-from ..core.embeddings import LMHead, TokenEmbedding
-from ..core.layers import ACTIVATIONS, LayerNorm
+from ..core.embeddings import TokenEmbedding
+from ..core.layers import ACTIVATIONS, Activation, LayerNorm, StackConfig
 from ..core.masks import padding_mask
-from ..core.multi_head_attention import head_sizes
-from ..core.positions import LearnedPositionalEmbedding
+from ..core.positions import LearnedPositions
 from ..core.transformer import Encoder
-from annotated_transformer.core.transformer_config import (
-    Activation,
-    StackConfig,
-)
+from ..text.words import CLS_ID, MASK_ID, SEP_ID, UNK_ID
+from ..training.data import PAD
 
 # %% auto #0
 __all__ = ['BERTConfig', 'BERTEmbedding', 'BERT', 'mask_tokens', 'MaskedLanguageModel', 'SentenceClassifier', 'init_bert_weights']
@@ -89,8 +84,7 @@ class BERTEmbedding(nn.Module):
         super().__init__()
         self.tokens = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         self.segments = TokenEmbedding(config.n_segments, config.d_model, scale=1)
-        d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-        self.positions = LearnedPositionalEmbedding(config.d_model, config.max_len, d_k)
+        self.positions = LearnedPositions(config.d_model, config.max_len)
         self.norm = LayerNorm(config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
@@ -105,7 +99,7 @@ class BERTEmbedding(nn.Module):
                 'segments', tuple(segments.shape), f'{tuple(ids.shape)}, one for each id'
             )
         summed = self.tokens(ids) + self.segments(segments)
-        return self.dropout(self.norm(self.positions.add(summed)))
+        return self.dropout(self.norm(self.positions(summed)))
 
 # %% ../../nbs/6_descendants/3_bert.ipynb #bert
 class BERT(nn.Module):
@@ -116,7 +110,7 @@ class BERT(nn.Module):
     def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
         self.config = config
-        self.input, self.encoder = BERTEmbedding(config), Encoder.from_config(config)
+        self.input, self.encoder = BERTEmbedding(config), Encoder(config)
         self.pooler = nn.Linear(config.d_model, config.d_model)
         init_bert_weights(self, config.d_model)
 
@@ -168,7 +162,8 @@ class MaskedLanguageModel(nn.Module):
         self.transform = nn.Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = LayerNorm(config.d_model, config.norm_eps)
-        self.output = LMHead(self.bert.input.tokens)
+        self.output = self.bert.input.tokens  # the embedding makes the logits, too
+        self.output.bias = nn.Parameter(torch.zeros(config.vocab_size))
         init_bert_weights(self.transform, config.d_model)
 
     def forward(
@@ -220,7 +215,7 @@ def init_bert_weights(
     only."""
     deviation = 0.02 * (768 / d_model) ** 0.5
     for module in model.modules():
-        if isinstance(module, (nn.Linear, TokenEmbedding, LearnedPositionalEmbedding)):
+        if isinstance(module, (nn.Linear, TokenEmbedding, LearnedPositions)):
             nn.init.normal_(module.weight, 0.0, deviation)
         if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)

@@ -9,28 +9,12 @@ from dataclasses import dataclass, fields
 
 from torch import Tensor, nn
 
-from annotated_transformer.base.config import (
-    SpecialTokens,
-    argument_error,
-    check_choice,
-    check_sizes,
-    check_width,
-)
+from ..base.config import argument_error, check_choice, check_sizes, check_width
 from ..core.embeddings import TokenEmbedding
+from ..core.layers import Activation, NormOrder, StackConfig
+from ..core.positions import POSITIONS, InputEmbedding, Positions
+from ..core.transformer import Decoder, Transformer, init_weights
 from .vit import ViT, ViTConfig, patch_grid
-from ..core.positions import POSITIONS, InputEmbedding
-from annotated_transformer.core.transformer import (
-    EncoderDecoder,
-    Decoder,
-    build_positions,
-    init_weights,
-)
-from annotated_transformer.core.transformer_config import (
-    Activation,
-    NormOrder,
-    Positions,
-    StackConfig,
-)
 
 # %% auto #0
 __all__ = ['CaptionerConfig', 'image_config', 'Captioner']
@@ -79,6 +63,9 @@ class CaptionerConfig(StackConfig):
             )
         patch_grid(self.height, self.width, self.patch_size)
 
+    def position_encoding(self):
+        return POSITIONS[self.positions](self.d_model, self.max_len)
+
 # %% ../../nbs/6_descendants/7_captioner.ipynb #image-config
 def image_config(
     config: CaptionerConfig,  # of the whole model
@@ -93,7 +80,7 @@ def image_config(
     )
 
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captioner
-class Captioner(EncoderDecoder):
+class Captioner(Transformer):
     """Pictures in, logits of words out: an image encoder and the paper's decoder. With
     `d_features`, vectors of another encoder come in, and a linear layer takes the place of
     ours."""
@@ -101,7 +88,7 @@ class Captioner(EncoderDecoder):
     config_class = CaptionerConfig  # what `load_model` reads
 
     def __init__(self, config: CaptionerConfig):  # architecture
-        super().__init__()
+        nn.Module.__init__(self)  # with other parts than a Transformer's, used in the same way
         self.config = config
         if config.d_features is None:
             self.vit = ViT(image_config(config))
@@ -109,15 +96,15 @@ class Captioner(EncoderDecoder):
             self.feature_proj = nn.Linear(config.d_features, config.d_model)
         self.output = TokenEmbedding(config.vocab_size, config.d_model)  # in and out
         self.tgt_embed = InputEmbedding(
-            self.output, build_positions(config), config.dropout
+            self.output, config.position_encoding(), config.dropout
         )
-        self.decoder = Decoder.from_config(config, self.tgt_embed.rotary)
+        self.decoder = Decoder(config)
+        self.max_positions = self.tgt_embed.positions.limit
         init_weights(self)
 
     def encode(
         self,
         images: Tensor,  # B C H W, or features B N F
-        special: SpecialTokens | None = None,  # not used: nothing is padding
     ) -> tuple[Tensor, None]:  # memory B 1+N D or B N D, of which nothing is to be masked
         d_features = self.config.d_features
         if d_features is None:

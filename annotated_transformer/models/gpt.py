@@ -10,28 +10,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..core.beam_cache import empty_cache
 from annotated_transformer.base.config import (
     SpecialTokens,
+    argument_error,
     check_choice,
     check_sizes,
     check_special_ids,
 )
-from ..training.data import EOS, PAD
-from ..decoding.greedy import check_prompt
 from ..core.embeddings import TokenEmbedding
-from ..core.kv_cache import DecoderCache, cache_capacity
-from ..core.positions import POSITIONS, InputEmbedding
-from ..core.transformer import Encoder, build_positions, init_weights
-from annotated_transformer.core.transformer_config import (
-    Activation,
-    NormOrder,
-    Positions,
-    StackConfig,
-)
+from ..core.kv_cache import DecoderCache
+from ..core.layers import Activation, NormOrder, StackConfig
+from ..core.positions import POSITIONS, InputEmbedding, Positions
+from ..core.rotary import RotaryAttention
+from ..core.transformer import Encoder, init_weights
+from ..training.data import EOS, PAD
 
 # %% auto #0
-__all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'prompt_cache']
+__all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'check_prompt']
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gptconfig
 @dataclass(frozen=True)
@@ -73,80 +68,50 @@ class GPTConfig(StackConfig):
         check_choice('positions', self.positions, POSITIONS)
         check_special_ids(self)
 
+    def position_encoding(self):
+        return POSITIONS[self.positions](self.d_model, self.max_len)
+
+    def attention(self, i):
+        if self.positions == 'rotary':
+            return self.attention_of_kind(RotaryAttention)
+        return super().attention(i)
+
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
     "What a language model does with its parts. A subclass makes them."
 
     embed: InputEmbedding  # ids to vectors
-    blocks: Encoder  # called with a causal mask
+    blocks: nn.Module  # `Encoder`, called with a causal mask
     output: TokenEmbedding  # vectors to logits
 
     def forward(
         self,
         ids: Tensor,  # B T
-        cache: DecoderCache | None = None,  # of the tokens before them; None: these are all
-        *,
-        return_hidden: bool = False,  # what logits are made from, for a loss in chunks
-    ) -> Tensor:  # B T V, logits of what follows each of them; B T D if hidden
-        hidden = self.hidden(ids, cache)
-        return hidden if return_hidden else self.logits(hidden)
-
-    def hidden(
-        self,
-        ids: Tensor,  # B T
-        cache: DecoderCache | None = None,  # of the tokens before them
-    ) -> Tensor:  # B T D
-        "What logits are made from."
-        # a whole text: each token attends to those before it
-        if cache is None:
-            return self.blocks(self.embed(ids), is_causal=True)
-
-        # the next tokens of a text
-        positions, mask = cache.advance(ids.shape[1])
-        x = self.embed(ids, positions)
-        return self.blocks(x, mask=mask, positions=positions, cache=cache)
-
-    def logits(
-        self,
-        hidden: Tensor,  # *batch D
-    ) -> Tensor:  # *batch V
-        "Numbers for the tokens of the vocabulary."
+    ) -> Tensor:  # B T V, logits of what follows each of them
+        hidden = self.blocks(self.embed(ids), is_causal=True)
         return self.output.logits(hidden)
 
-    @torch.no_grad()
-    def prefill(
+    def start(
         self,
         prompt: Tensor,  # B S, without padding
-        max_len: int,  # maximum number of tokens to decode
-        *,
-        beam_size: int = 1,  # hypotheses for each prompt
-        bos_id: int | None = None,  # not used: the prompt is the beginning
-        special: SpecialTokens | None = None,  # None: those of the configuration
-        static: bool = False,  # see `KVCache`
-    ) -> tuple[Tensor, DecoderCache]:  # logits B V of the token after the prompt
-        "Read the prompt."
-        check_prompt(prompt, special or SpecialTokens.of(self))
-        cache = prompt_cache(self, prompt, max_len, beam_size=beam_size, static=static)
-        hidden = self.hidden(prompt, cache)
-        return self.logits(hidden[:, -1]), cache
+    ) -> tuple[Tensor, DecoderCache]:  # the prompt, the first ids to step on
+        "Begin with the prompt."
+        check_prompt(prompt, SpecialTokens.of(self))
+        return prompt, self.blocks.new_cache()
 
-    @torch.no_grad()
-    def decode_step(
+    def step(
         self,
-        ids: Tensor,  # B n, next tokens, or one of each hypothesis
+        ids: Tensor,  # R n, the next ids of each row
         cache: DecoderCache,  # of all earlier ones; changed
-    ) -> Tensor:  # B n V
-        "Logits of what follows some new tokens."
-        return self(ids, cache)
+    ) -> Tensor:  # R V
+        "Logits of what follows the last of some new ids."
+        x = self.embed(ids, cache.length)
+        hidden = self.blocks(x, is_causal=True, cache=cache)
+        return self.output.logits(hidden[:, -1])
 
-    def max_answer(
-        self,
-        prompt: Tensor,  # B S
-    ) -> int | None:  # tokens; None: any number
-        "How many new tokens there are positions for."
-        limit = self.embed.positions.limit
-        # the last token of an answer is never read
-        return None if limit is None else limit - prompt.shape[1] + 1
+    @property
+    def max_positions(self) -> int | None:  # of prompt and answer; None: any number
+        return self.embed.positions.limit
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-class
 class GPT(DecoderOnly):
@@ -162,29 +127,35 @@ class GPT(DecoderOnly):
         def embedding():
             return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
 
-        self.embed = InputEmbedding(embedding(), build_positions(config), config.dropout)
-        self.blocks = Encoder.from_config(config, self.embed.rotary)
+        self.embed = InputEmbedding(embedding(), config.position_encoding(), config.dropout)
+        self.blocks = Encoder(config)
         self.lm_head = None if config.tie_weights else embedding()
         init_weights(self)
 
     @property
     def output(self) -> TokenEmbedding:  # what makes logits
-        return self.embed.embedding if self.lm_head is None else self.lm_head
+        return self.embed.read if self.lm_head is None else self.lm_head
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #prompt-cache
-def prompt_cache(
-    model: DecoderOnly,  # in evaluation mode
-    prompt: Tensor,  # B S, without padding
-    max_len: int,  # maximum number of tokens to decode
-    *,
-    beam_size: int = 1,  # hypotheses for each prompt
-    static: bool = False,  # see `KVCache`
-) -> DecoderCache:
-    "An empty cache for a prompt and its continuations."
-    batch, n_prompt = prompt.shape
-    layers = model.blocks.layers
-    capacity = cache_capacity(
-        layers, batch, max_len, beam_size=beam_size, n_prompt=n_prompt
-    )
-    model.embed.positions.reserve(n_prompt + max_len - 1)
-    return empty_cache(layers, batch, capacity, beam_size=beam_size, static=static)
+def check_prompt(
+    prompt: Tensor,  # B S
+    special: SpecialTokens,
+):
+    "Refuse prompts with padding, which would be read as text."
+    if prompt.ndim != 2 or 0 in prompt.shape:
+        raise argument_error('prompt', tuple(prompt.shape), 'B S, both at least 1')
+
+    expected = 'prompts of one length: no row is filled up'
+    if special.padding_only is not None:
+        if (prompt == special.padding_only).any():
+            raise argument_error('prompt', 'padding', expected)
+        return
+
+    # what ends a text may fill up rows; one of them is where a text begins
+    if len(prompt) > 1 and prompt.shape[1] > 1:
+        ends = torch.tensor(special.ends, dtype=prompt.dtype, device=prompt.device)
+        is_end = torch.isin(prompt, ends)
+        if (is_end[:, :2].all(1) | is_end[:, -2:].all(1)).any():
+            raise argument_error(
+                'prompt', 'a row that begins or ends with EOS twice', expected
+            )

@@ -12,15 +12,10 @@ from torch import Tensor, nn
 
 from ..base.config import argument_error, check_sizes
 from ..core.dropout import Dropout
+from ..core.layers import Activation, NormOrder, StackConfig
+from ..core.positions import LearnedPositions
 from ..core.recording import record_attention
-from ..core.multi_head_attention import head_sizes
-from ..core.positions import LearnedPositionalEmbedding
 from ..core.transformer import Encoder, init_weights
-from annotated_transformer.core.transformer_config import (
-    Activation,
-    NormOrder,
-    StackConfig,
-)
 
 # %% auto #0
 __all__ = ['patch_grid', 'patchify', 'PatchEmbedding', 'ViTConfig', 'ViT', 'ImageClassifier', 'cls_attention']
@@ -139,9 +134,9 @@ class ViT(nn.Module):
         rows, columns = patch_grid(config.height, config.width, config.patch_size)
         self.patches = PatchEmbedding(config.n_channels, config.patch_size, config.d_model)
         self.cls_token = nn.Parameter(torch.randn(config.d_model) * 0.02)
-        d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_v)
-        self.positions = LearnedPositionalEmbedding(config.d_model, 1 + rows * columns, d_k)
-        self.dropout, self.encoder = Dropout(config.dropout), Encoder.from_config(config)
+        self.positions = LearnedPositions(config.d_model, 1 + rows * columns)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config)
         init_weights(self)
 
     def forward(
@@ -152,7 +147,7 @@ class ViT(nn.Module):
 
         patches = self.patches(images)
         x = torch.cat([self.cls_token.expand(images.shape[0], 1, -1), patches], dim=1)
-        return self.encoder(self.dropout(self.positions.add(x)))
+        return self.encoder(self.dropout(self.positions(x)))
 
 # %% ../../nbs/6_descendants/5_vit.ipynb #imageclassifier
 class ImageClassifier(nn.Module):
@@ -164,7 +159,8 @@ class ImageClassifier(nn.Module):
         super().__init__()
         self.config = config
         self.vit = ViT(config)
-        self.output = init_weights(nn.Linear(config.d_model, config.n_classes))
+        self.output = nn.Linear(config.d_model, config.n_classes)
+        init_weights(self.output)
 
     def forward(
         self,

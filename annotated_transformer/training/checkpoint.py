@@ -13,7 +13,7 @@ import torch
 from ..base.config import argument_error
 
 # %% auto #0
-__all__ = ['average_models', 'FORMAT', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit', 'check_loadable', 'EmptyInit', 'build_empty', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
+__all__ = ['average_models', 'FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config', 'check_fit', 'check_loadable', 'EmptyInit', 'build_empty', 'convert_weights', 'build_from', 'load_model', 'Checkpoints', 'read_checkpoint']
 
 # %% ../../nbs/2_training/5_checkpoints.ipynb #average-models
 def average_models(
@@ -65,7 +65,8 @@ from ..base.memory import check_memory
 from .progress import TensorBoardCurves
 
 # %% ../../nbs/depth/training_in_depth.ipynb #save-model
-FORMAT = 3  # of model folders; it changes when names of parameters, options or files do
+FORMAT = 4  # of model folders; it changes when names of parameters, options or files do
+CONVERTED = 3  # the older format that can be read, by `convert_weights`
 CONFIG = 'config.json'
 WEIGHTS = 'model.safetensors'
 
@@ -131,7 +132,7 @@ def read_config(
         raise argument_error('model_class', name, 'a class with a `config_class`')
     options = dict(json.loads(text))
     name, version = options.pop('model', None), options.pop('format', 1)
-    if version != FORMAT:
+    if version not in (FORMAT, CONVERTED):
         age = 'a newer' if isinstance(version, int) and version > FORMAT else 'an older'
         raise argument_error(
             'format', version, f'{FORMAT}: {age} version of this library saved it'
@@ -262,6 +263,27 @@ def build_empty(
         return model_class(config)
 
 # %% ../../nbs/depth/training_in_depth.ipynb #load-model-2
+def convert_weights(
+    model: nn.Module,  # as it should be; may be on the device `meta`
+    weights: dict[str, Tensor],  # name -> tensor, of format 3 or of today's
+) -> dict[str, Tensor]:  # with the names of today
+    "Cut the packed matrix of format 3, W^Q over W^K over W^V, into three."
+    expected = model.state_dict()
+    converted = {}
+    for name, tensor in weights.items():
+        if '.qkv_proj.' in name:
+            parts = [name.replace('.qkv_proj.', f'.{letter}_proj.') for letter in 'qkv']
+            row_counts = [len(expected[part]) for part in parts if part in expected]
+            if len(row_counts) == 3 and sum(row_counts) == len(tensor):
+                converted.update(zip(parts, tensor.split(row_counts)))
+                continue
+
+        new_name = name.replace('embed.embedding.', 'embed.read.')
+        new_name = new_name.replace('.query_norm.', '.q_norm.').replace('.key_norm.', '.k_norm.')
+        converted[new_name if new_name in expected else name] = tensor
+    return converted
+
+
 def build_from(
     config: Config,  # of the model
     model_class: type[Model],  # to be built
@@ -270,6 +292,7 @@ def build_from(
 ) -> Model:  # with copies of these weights, in evaluation mode
     "Build a model, compare, then fill it in."
     model = build_empty(config, model_class, n_tensors=len(weights))
+    weights = convert_weights(model, weights)
     check_fit(model, weights)
 
     # in one type, on one device

@@ -15,7 +15,7 @@ from ..base.config import check_probabilities
 from .data import Batch, LabelledBatch
 
 # %% auto #0
-__all__ = ['perplexity', 'smoothed_targets', 'reference_cross_entropy', 'smoothed_loss_floor', 'sequence_loss', 'NO_ID', 'check_smoothing', 'check_targets', 'cross_entropy', 'padding_of', 'classification_loss', 'count_correct', 'loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'OutputLayer', 'output_of', 'chunked_sequence_loss', 'nan_to_inf', 'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
+__all__ = ['perplexity', 'smoothed_targets', 'reference_cross_entropy', 'smoothed_loss_floor', 'sequence_loss', 'NO_ID', 'check_smoothing', 'check_targets', 'cross_entropy', 'padding_of', 'classification_loss', 'count_correct', 'loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'OutputLayer', 'output_of', 'without_logits', 'chunked_sequence_loss', 'nan_to_inf', 'evaluation_mode', 'score_targets', 'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../../nbs/2_training/2_loss.ipynb #perplexity-2
 def perplexity(
@@ -325,15 +325,28 @@ def output_of(
     return unwrap_compiled(model).output
 
 
+@contextmanager
+def without_logits(
+    model: nn.Module,  # with an `output`
+) -> Iterator[OutputLayer]:  # that output
+    "Inside the block the model returns what its logits are made from, B T D."
+    output = output_of(model)
+    output.logits = lambda hidden: hidden
+    try:
+        yield output
+    finally:
+        del output.logits
+
+
 def chunked_sequence_loss(
-    model: nn.Module,  # with an `output`, and `return_hidden`
+    model: nn.Module,  # with an `output`
     batch: Batch | LabelledBatch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
 ) -> Tensor:  # scalar, nats, summed over target tokens
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
     pad_id = padding_of(model, batch)
-    hidden = model(*batch.inputs, return_hidden=True)
-    output = output_of(model)
+    with without_logits(model) as output:
+        hidden = model(*batch.inputs)
     return chunked_cross_entropy(
         hidden,
         output.weight,
@@ -371,13 +384,13 @@ def score_targets(
     pad_id: int | None,  # such targets do not count; None: all do
     rows: int | None = None,  # positions whose logits exist at once; None: all
 ) -> tuple[float, int]:  # summed nats; how many are the most probable
-    "Teacher-forced. With `rows`, the model needs an `output`, and `return_hidden`."
+    "Teacher-forced. With `rows`, the model needs an `output`."
     if rows is None:
         parts = [(model(*batch.inputs), batch.targets)]
     else:
         check_sizes(rows=rows)
-        output = output_of(model)
-        hidden = model(*batch.inputs, return_hidden=True).flatten(0, -2)
+        with without_logits(model) as output:
+            hidden = model(*batch.inputs).flatten(0, -2)
         targets = batch.targets.flatten()
         # a generator, so that logits are made when they are asked for
         parts = (
@@ -416,7 +429,7 @@ def r_drop_cross_entropy(
 
 # %% ../../nbs/depth/loss_and_batches_in_depth.ipynb #r-drop-loss
 def r_drop_loss(
-    model: nn.Module,  # with an `output`, and `return_hidden`; in training mode
+    model: nn.Module,  # with an `output`; in training mode
     batch: Batch | LabelledBatch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
     *,
@@ -430,11 +443,11 @@ def r_drop_loss(
 
     # two passes in one, as a batch of twice the size
     twice = [torch.cat([x, x]) for x in batch.inputs]
-    first, second = model(*twice, return_hidden=True).chunk(2)
+    with without_logits(model) as output:
+        first, second = model(*twice).chunk(2)
     check_targets(first, batch.targets)
     hidden = torch.stack([first, second], -2).flatten(0, -3)  # N 2 D
 
-    output = output_of(model)
     loss_fn = partial(
         r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id, weight=weight
     )
