@@ -26,7 +26,6 @@ from annotated_transformer.base.config import (
     check_sizes,
 )
 from annotated_transformer.decoding.greedy import (
-    answer_limit,
     check_eval_mode,
     decode_steps,
 )
@@ -66,7 +65,7 @@ def stream_ids(
     "Write one token after another, and yield each as soon as it's chosen."
     special = replace(SpecialTokens.of(model), eos_id=tuple(ends))
     src = torch.tensor([prompt], device=next(model.parameters()).device)  # 1 S
-    for token, _, _ in decode_steps(model, src, choose, max_new_tokens, special=special):
+    for _, token, _ in decode_steps(model, src, choose, max_new_tokens, special=special):
         if token.item() in ends:
             return
         yield int(token)

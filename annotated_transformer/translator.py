@@ -18,7 +18,7 @@ import torch
 from .training.checkpoint import CONFIG, load_model
 from .base.config import argument_error, check_choice
 from .text.parallel_text import clean_text
-from .decoding.greedy import generate_ids, source_limit
+from .decoding.greedy import generate_ids
 from .inspection.attention_maps import AttentionMaps, trace_attention
 from .decoding.search import beam_search, check_beam
 from .text.tokenizer import Tokenizer, checked_texts
@@ -199,7 +199,7 @@ class Translator(NamedTuple):
     def longest_source(self) -> int:  # tokens without EOS
         "`max_len` of the model, less one for EOS where there are no more positions."
         max_len = self.model.config.max_len
-        most = source_limit(self.model)
+        most = self.model.max_source
         return max_len if most is None else min(max_len, most - 1)
 
     def find_too_long(

@@ -20,7 +20,7 @@ from annotated_transformer.base.config import (
 )
 from ..decoding.greedy import greedy_decode
 from ..core.recording import record_attention
-from ..core.transformer import EncoderDecoder
+from ..core.transformer import Transformer
 
 # %% auto #0
 __all__ = ['concat_steps', 'capture_attention', 'AttentionMaps', 'trace_attention', 'trace_self_attention', 'plot_attention',
@@ -123,7 +123,7 @@ class AttentionMaps:
 # %% ../../nbs/4_copy_task/3_attention_maps.ipynb #attend
 @torch.no_grad()
 def trace_attention(
-    model: EncoderDecoder,  # as in chapter 1.8, in evaluation mode
+    model: Transformer,  # as in chapter 1.8, in evaluation mode
     source: list,  # ids, without special tokens
     target: list | None = None,  # ids, with its EOS if any; None: what the model writes
     *,

@@ -7,28 +7,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from ..base.config import Config, argument_error
+from annotated_transformer.base.config import (
+    Config,
+    argument_error,
+    check_numbers,
+    check_sizes,
+    check_special_ids,
+    head_sizes,
+    is_whole_number,
+)
 from ..core.embeddings import TokenEmbedding
-from ..core.masks import causal_mask
+from ..core.masks import causal_mask, combine_masks
+from ..core.positions import InputEmbedding, NoPositions
+from ..core.rotary import RotaryAttention
+from ..core.transformer import Encoder, init_weights
 from .gpt import DecoderOnly
-from .mixture_of_experts import MixtureOfExperts
+from .mixture_of_experts import MixtureOfExperts, check_experts
 from annotated_transformer.models.modern_layers import (
     GroupedQueryAttention,
+    QKNormAttention,
     RMSNorm,
     SwiGLU,
-    sliding_window_mask,
+    check_heads,
     stretched_frequencies,
 )
-from ..core.kv_cache import KVCache
-from ..core.multi_head_attention import head_sizes
-from ..core.positions import InputEmbedding, RotaryEmbedding, inv_freq
-from ..core.transformer import Encoder, init_weights
 
 # %% auto #0
-__all__ = ['LlamaConfig', 'LlamaLayer', 'Llama', 'check_llama_config']
+__all__ = ['LlamaConfig', 'LlamaAttention', 'LlamaLayer', 'Llama', 'check_llama_config']
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llamaconfig
 @dataclass(frozen=True)
@@ -145,22 +152,63 @@ class LlamaConfig(Config):
         super().__post_init__()
         check_llama_config(self)
 
+    def encoder_layer(self, i):
+        return LlamaLayer(self, i)
+
+    def attention(self, i):
+        return LlamaAttention(
+            self.d_model,
+            self.n_heads,
+            n_kv_heads=self.n_kv_heads,
+            d_k=self.d_k,
+            d_v=self.d_k,
+            bias=self.qkv_bias,
+            norm_eps=self.norm_eps if self.qk_norm else None,
+            base=self.rope_base,
+            rope_factor=self.rope_factor,
+            window=self.window if i >= self.n_full_layers else None,
+        )
+
+    def feed_forward(self, i):
+        if self.n_experts:
+            return MixtureOfExperts(self.d_model, self.d_ff, self.n_experts, self.n_active)
+        return SwiGLU(self.d_model, self.d_ff)
+
+    def layer_norm(self):
+        return RMSNorm(self.d_model, self.norm_eps)
+
+    final_norm = layer_norm
+
 # %% ../../nbs/7_since_2017/3_llama.ipynb #window-in-a-layer
-def _layer_mask(
-    x: Tensor,  # B L D, the new tokens
-    window: int,  # maximum number of tokens that one attends to
-    mask: Tensor | None,  # bool, True = may attend; None: all so far
-    cache: KVCache | None,  # of earlier tokens
-    is_causal: bool,  # whether the layer was asked for a causal mask
-) -> Tensor:  # bool
-    "The mask of a layer with a window, which no kernel knows by name."
-    if is_causal and mask is not None:
-        raise argument_error('mask', tuple(mask.shape), 'no mask together with is_causal')
-    if mask is None:  # the new tokens may attend to all so far
-        n_new = x.shape[1]
-        n_before = 0 if cache is None else int(cache.length)
-        mask = causal_mask(n_new, n_before + n_new, x.device)
-    return sliding_window_mask(mask, window)
+class LlamaAttention(RotaryAttention, QKNormAttention, GroupedQueryAttention):
+    "Grouped heads, then norms, then rotations (read the names from the right), and a window."
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        n_heads: int,  # H
+        *,
+        rope_factor: float = 1.0,  # see `stretched_frequencies`; 1: as they are
+        window: int | None = None,  # the last tokens that each attends to; None: all
+        **options,  # of the three classes
+    ):
+        super().__init__(d_model, n_heads, **options)
+        self.rope_factor = rope_factor
+        self.window = window
+
+    def frequencies(self, width, device, dtype):
+        return stretched_frequencies(
+            super().frequencies(width, device, dtype), self.rope_factor
+        )
+
+    def visible(self, query, key, mask, is_causal):
+        if self.window is None:
+            return super().visible(query, key, mask, is_causal)
+
+        n_queries, n_keys = query.shape[2], key.shape[2]
+        near = causal_mask(n_queries, n_keys, key.device)
+        near = near.triu(n_keys - n_queries - self.window + 1)
+        return combine_masks(mask, near), False
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-layer
 class LlamaLayer(nn.Module):
@@ -169,53 +217,21 @@ class LlamaLayer(nn.Module):
 
     def __init__(
         self,
-        config: LlamaConfig,  # sizes
-        rotary: RotaryEmbedding,  # shared by all layers
-        index: int = 0,  # number of the layer
+        config: LlamaConfig,  # makes the parts
+        i: int = 0,  # which layer
     ):
         super().__init__()
-        self.window = config.window if index >= config.n_full_layers else None
-
-        self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
-        self.self_attention = GroupedQueryAttention(
-            config.d_model,
-            config.n_heads,
-            config.n_kv_heads,
-            d_k=config.d_k,
-            bias=config.qkv_bias,
-            norm_eps=config.norm_eps if config.qk_norm else None,
-            rotary=rotary,
-        )
-
-        self.feed_forward_norm = RMSNorm(config.d_model, config.norm_eps)
-        if config.n_experts:
-            self.feed_forward = MixtureOfExperts(
-                config.d_model, config.d_ff, config.n_experts, config.n_active
-            )
-        else:
-            self.feed_forward = SwiGLU(config.d_model, config.d_ff)
+        self.attention_norm = config.layer_norm()
+        self.self_attention = config.attention(i)
+        self.feed_forward_norm = config.layer_norm()
+        self.feed_forward = config.feed_forward(i)
 
     def forward(
         self,
         x: Tensor,  # B L D
-        *,
-        mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
-        positions: Tensor | None = None,  # L, of the tokens; None: 0 ... L-1
-        cache: KVCache | None = None,  # of earlier tokens, where there is one
-        is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
+        **options,  # of self-attention: mask, is_causal, cache
     ) -> Tensor:  # B L D
-        if self.window is not None:
-            mask = _layer_mask(x, self.window, mask, cache, is_causal)
-            is_causal = False
-
-        h = self.self_attention(
-            self.attention_norm(x),
-            mask=mask,
-            positions=positions,
-            cache=cache,
-            is_causal=is_causal,
-        )
-        x = x + h
+        x = x + self.self_attention(self.attention_norm(x), **options)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-model
@@ -232,31 +248,14 @@ class Llama(DecoderOnly):
         def embedding():
             return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
 
-        d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-        with torch.device('cpu'):  # tables are computed anew when the model moves
-            frequencies = stretched_frequencies(
-                inv_freq(d_k, config.rope_base), config.rope_factor
-            )
-        rotary = RotaryEmbedding(config.d_model, config.max_len, d_k, frequencies)
-        self.embed = InputEmbedding(embedding(), rotary)
-        layers = [LlamaLayer(config, rotary, i) for i in range(config.n_layers)]
-        self.blocks = Encoder(layers, RMSNorm(config.d_model, config.norm_eps))
+        self.embed = InputEmbedding(embedding(), NoPositions())
+        self.blocks = Encoder(config)
         self.lm_head = None if config.tie_weights else embedding()
         init_weights(self)
 
     @property
     def output(self) -> TokenEmbedding:  # what makes logits
-        return self.embed.embedding if self.lm_head is None else self.lm_head
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-llama-config-imports
-from annotated_transformer.base.config import (
-    check_special_ids,
-    check_numbers,
-    check_sizes,
-    is_whole_number,
-)
-from .mixture_of_experts import check_experts
-from .modern_layers import check_heads
+        return self.embed.read if self.lm_head is None else self.lm_head
 
 # %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-llama-config
 def check_llama_config(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from ..base.config import argument_error, check_width
+from ..base.config import argument_error
 from ..training.loss import sequence_loss
 from .modern_layers import SwiGLU
 
@@ -57,7 +57,6 @@ class MixtureOfExperts(nn.Module):
     ):
         super().__init__()
         check_experts(n_experts, n_active)
-        self.d_model = d_model
         self.n_active = n_active
         self.router = nn.Linear(d_model, n_experts, bias=False)
         self.experts = nn.ModuleList(SwiGLU(d_model, d_ff) for _ in range(n_experts))
@@ -66,7 +65,6 @@ class MixtureOfExperts(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, self.d_model)
         tokens = x.reshape(-1, x.shape[-1])  # N D
 
         # each token's experts, and how much each counts

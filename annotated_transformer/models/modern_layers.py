@@ -9,22 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.attention import attention_weights, check_mask
-from annotated_transformer.base.config import (
-    argument_error,
-    check_sizes,
-    check_width,
-)
-from ..core.kv_cache import KVCache
-from annotated_transformer.core.multi_head_attention import (
-    MultiHeadAttention,
-    QKVProjection,
-    merge_heads,
-)
-from ..core.positions import RotaryEmbedding
+from ..base.config import argument_error, check_sizes, head_sizes
+from ..core.masks import causal_mask, combine_masks
+from ..core.multi_head_attention import MultiHeadAttention, split_heads
+from ..core.rotary import RotaryAttention
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'repeat_heads', 'GroupedQueryAttention', 'stretched_frequencies', 'check_heads', 'fold_heads', 'shared_attention', 'sliding_window_mask']
+__all__ = ['RMSNorm', 'SwiGLU', 'repeat_heads', 'GroupedQueryAttention', 'QKNormAttention', 'stretched_frequencies', 'check_heads', 'fold_heads', 'shared_attention', 'sliding_window_mask']
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
@@ -45,7 +36,6 @@ class RMSNorm(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, len(self.weight))
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #swiglu-code
@@ -60,7 +50,6 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
-        self.d_model = d_model
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
         self.up_proj = nn.Linear(d_model, d_ff, bias=False)
         self.down_proj = nn.Linear(d_ff, d_model, bias=False)
@@ -69,32 +58,8 @@ class SwiGLU(nn.Module):
         self,
         x: Tensor,  # *batch D
     ) -> Tensor:  # *batch D
-        check_width('x', x, self.d_model)
-
         gate = F.silu(self.gate_proj(x))  # *batch F
         return self.down_proj(gate * self.up_proj(x))
-
-# %% ../../nbs/7_since_2017/1_modern_layers.ipynb #grouped-projection
-def _check_shared_inputs(
-    query: Tensor,  # B H Q Dk
-    key: Tensor,  # B G K Dk
-    mask: Tensor | None,  # bool, broadcastable to B H Q K
-    is_causal: bool,  # instead of a mask
-):
-    "As `check_attention_inputs` does where each head has its own keys."
-    batch, n_heads, n_queries, _ = query.shape
-    if is_causal and n_queries != key.shape[2]:
-        raise argument_error(
-            'key',
-            tuple(key.shape),
-            f'as many keys as queries, {n_queries}, for is_causal',
-        )
-    if mask is not None:
-        if is_causal:
-            raise argument_error(
-                'mask', tuple(mask.shape), 'no mask together with is_causal'
-            )
-        check_mask(mask, (batch, n_heads, n_queries, key.shape[2]))
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #repeat-heads
 def repeat_heads(
@@ -109,72 +74,69 @@ def repeat_heads(
 class GroupedQueryAttention(MultiHeadAttention):
     "Attention whose heads share keys and values in groups. Source: Ainslie et al. 2023."
 
+    # G groups of heads share the keys and values:
+    #
+    #   queries  q0 q1 q2 q3   q4 q5 q6 q7     H = 8
+    #             \  \ /  /     \  \ /  /
+    #   keys         k0            k1          G = 2
+
     def __init__(
         self,
         d_model: int,  # D, width of inputs and output
         n_heads: int,  # H, of queries
+        *,
         n_kv_heads: int,  # G, of keys and values, a divisor of H
-        *,
-        d_k: int | None = None,  # width of a query, key or value; None means D/H
-        bias: bool = False,  # for queries, keys and values
-        norm_eps: float | None = None,  # of RMSNorms of queries and keys; None: none
-        rotary: RotaryEmbedding | None = None,  # of queries and keys
+        bias: bool = False,  # for queries, keys and values; W^O has none
+        **options,  # of `MultiHeadAttention`
     ):
-        super().__init__(d_model, n_heads, d_k=d_k, d_v=d_k, rotary=rotary)
+        super().__init__(d_model, n_heads, bias=bias, **options)
         check_heads(n_heads, n_kv_heads)
+        self.n_kv_heads = n_kv_heads
+        self.group_size = n_heads // n_kv_heads
 
-        # in place of the one just made: fewer heads of keys and values
-        self.qkv_proj = QKVProjection(
-            d_model, n_heads, n_kv_heads=n_kv_heads, d_k=d_k, d_v=d_k, bias=bias
-        )
+        # fewer rows
+        n_rows = self.k_proj.out_features // self.group_size, self.v_proj.out_features // self.group_size
+        self.k_proj = nn.Linear(d_model, n_rows[0], bias)
+        self.v_proj = nn.Linear(d_model, n_rows[1], bias)
+        self.out_proj = nn.Linear(self.out_proj.in_features, d_model, bias=False)
 
-        if norm_eps is None:
-            self.query_norm = nn.Identity()
-            self.key_norm = nn.Identity()
-        else:
-            self.query_norm = RMSNorm(self.qkv_proj.d_k, norm_eps)
-            self.key_norm = RMSNorm(self.qkv_proj.d_k, norm_eps)
+    def key_value(self, memory, start=0):  # B K D -> B G K Dk, B G K Dv
+        key = split_heads(self.k_proj(memory), self.n_kv_heads)
+        value = split_heads(self.v_proj(memory), self.n_kv_heads)
+        return key, value
 
-    def forward(
+    def attend(self, query, key, value, mask=None, is_causal=False):
+        if self.training and self.dropout.p:
+            weights = self.dropout(self.weights(query, key, mask, is_causal))
+            return weights @ repeat_heads(value, self.n_heads)
+        return shared_attention(query, key, value, mask, is_causal=is_causal)
+
+    def weights(self, query, key, mask=None, is_causal=False):
+        return super().weights(query, repeat_heads(key, self.n_heads), mask, is_causal)
+
+
+class QKNormAttention(MultiHeadAttention):
+    "An RMSNorm for each query and each key. Source: Dehghani et al. 2023; Qwen 3."
+
+    def __init__(
         self,
-        x: Tensor,  # B Q D
-        memory: Tensor | tuple | None = None,  # B K D or keys, values; None: x itself
+        d_model: int,  # D
+        n_heads: int,  # H
         *,
-        mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
-        positions: Tensor | None = None,  # Q, of x, for `rotary`; None: 0 ... Q-1
-        cache: KVCache | None = None,  # of earlier tokens; x is appended to it
-        is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
-        need_weights: bool = False,  # return the weights as well
-    ) -> Tensor | tuple[Tensor, Tensor]:  # B Q D, and B H Q K on request
-        # G groups of heads share the keys and values:
-        #
-        #   queries  q0 q1 q2 q3   q4 q5 q6 q7     H = 8
-        #             \  \ /  /     \  \ /  /
-        #   keys         k0            k1          G = 2
-        query, key, value = self.project(x, memory)  # B H Q Dk, B G K Dk, B G K Dk
-        query = self.query_norm(query)
-        key = self.key_norm(key)
-        if self.rotary is not None:
-            query, key = self.rotary.rotate(query, key, positions)
+        norm_eps: float | None = 1e-6,  # added to the mean square; None: no norms
+        **options,  # of the class beside it
+    ):
+        super().__init__(d_model, n_heads, **options)
+        d_k = self.q_proj.out_features // n_heads
+        self.q_norm = nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
+        self.k_norm = nn.Identity() if norm_eps is None else RMSNorm(d_k, norm_eps)
 
-        # put earlier tokens before the new ones
-        if cache is not None:
-            key, value = cache.update(key, value)
-        _check_shared_inputs(query, key, mask, is_causal)
+    def query(self, x, start=0):
+        return self.q_norm(super().query(x, start))
 
-        if need_weights:
-            # the formula, with the keys and values of a group for each of its heads
-            n_heads = query.shape[1]
-            all_keys = repeat_heads(key, n_heads)  # B H K Dk
-            weights = attention_weights(query, all_keys, mask, is_causal=is_causal)
-            out = weights @ repeat_heads(value, n_heads)
-        else:
-            # the same without copies
-            out = shared_attention(query, key, value, mask, is_causal=is_causal)
-
-        # heads side by side, then W^O
-        out = self.out_proj(merge_heads(out))  # B Q D
-        return (out, weights) if need_weights else out
+    def key_value(self, memory, start=0):
+        key, value = super().key_value(memory, start)
+        return self.k_norm(key), value
 
 # %% ../../nbs/depth/modern_layers_in_depth.ipynb #stretched-imports
 from ..base.config import check_numbers
