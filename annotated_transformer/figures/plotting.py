@@ -30,8 +30,8 @@ from .svg import text_width
 
 # %% auto #0
 __all__ = ['OVERLAY_CMAP', 'has_glyph', 'family_with', 'warn_of_missing_font', 'choose_fonts', 'Picture', 'panels', 'plain_text',
-           'label_axis', 'numbers_of', 'heatmaps', 'curves', 'histograms', 'bars', 'block_diagram', 'attention_lines',
-           'overlays', 'tree']
+           'label_axis', 'numbers_of', 'heatmaps', 'write_numbers', 'curves', 'histograms', 'bars', 'block_diagram',
+           'attention_lines', 'overlays', 'tree']
 
 # %% ../../nbs/reference/plotting.ipynb #fonts
 @cache
@@ -189,6 +189,7 @@ def heatmaps(
     cmap: str = 'viridis',  # matplotlib's name of the colour map
     size: tuple = (2.5, 2.4),  # width and height of one panel, inches
     columns: int = 2,  # maximum number of panels in a row
+    numbers: bool = False,  # write each number into its cell
 ) -> Picture:
     "Matrices as pictures side by side, on one colour scale."
     values = {title: numbers_of(matrix) for title, matrix in maps.items()}
@@ -215,8 +216,19 @@ def heatmaps(
         turn = 0 if upright else 90
         label_axis(ax.xaxis, col_labels, most_cols, fontsize=9, rotation=turn)
         label_axis(ax.yaxis, row_labels, most_rows, fontsize=9)
-    picture.colorbar(image, ax=axes)
+        if numbers:
+            write_numbers(ax, matrix, (low + high) / 2)
+    if not numbers:
+        picture.colorbar(image, ax=axes)
     return picture
+
+
+def write_numbers(ax, matrix, middle):
+    "Each number in its cell, dark on bright colours."
+    for i, row in enumerate(matrix):
+        for j, x in enumerate(row):
+            colour = 'black' if x > middle else 'white'
+            ax.text(j, i, f'{x:.2f}', ha='center', va='center', color=colour, fontsize=9)
 
 # %% ../../nbs/reference/plotting.ipynb #curves-2
 def curves(
