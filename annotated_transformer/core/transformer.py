@@ -131,7 +131,7 @@ def init_weights(
     model: nn.Module,  # changed in place
 ):
     "Xavier-uniform matrices, zero biases in linear layers. Source: Glorot and Bengio 2010."
-    # W^Q, W^K and W^V are drawn like the one tall matrix that they could be
+    # W^Q, W^K and W^V count as one matrix
     n_rows = {}
     for module in model.modules():
         if hasattr(module, 'q_proj'):
@@ -160,13 +160,11 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
 
-        # one matrix in up to three places
+        # one matrix in three places, unless the configuration wants more
+        source = target = self.output = TokenEmbedding(config.vocab_size, config.d_model)
         tgt_vocab_size = config.tgt_vocab_size or config.vocab_size
-        source = TokenEmbedding(config.vocab_size, config.d_model)
-        target = source
         if config.tgt_vocab_size or not config.tie_weights:
-            target = TokenEmbedding(tgt_vocab_size, config.d_model)
-        self.output = target
+            target = self.output = TokenEmbedding(tgt_vocab_size, config.d_model)
         if not config.tie_weights:
             self.output = TokenEmbedding(tgt_vocab_size, config.d_model)
         if config.output_bias:
