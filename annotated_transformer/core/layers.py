@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from ..base.config import Config, check_choice, check_stack
 from .dropout import Dropout
+from .kv_cache import ProjectedMemory
 from .multi_head_attention import MultiHeadAttention
 
 # %% auto #0
@@ -120,8 +121,8 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,  # B T D
-        memory: Tensor | tuple,  # B S D, or its keys and values (chapter 3.2)
-        memory_mask: Tensor | None = None,  # bool, broadcastable to B H T S
+        memory: Tensor | ProjectedMemory,  # B S D, or its keys and values (chapter 3.2)
+        memory_mask: Tensor | None = None,  # B 1 1 S, bool; True = may attend
         **options,  # of self-attention: mask, is_causal, cache
     ) -> Tensor:  # B T D
         x = self.norm1(x + self.dropout(self.self_attention(x, **options)))

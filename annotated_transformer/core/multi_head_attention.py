@@ -13,7 +13,7 @@ from ..base.config import head_sizes
 from ..base.tensor_checks import check_mask
 from .attention import attention_weights
 from .dropout import Dropout
-from .kv_cache import KVCache
+from .kv_cache import KVCache, ProjectedMemory
 from .masks import causal_mask, combine_masks
 
 # %% ../../nbs/1_model/4_multi_head_attention.ipynb #split-heads
@@ -58,7 +58,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         x: Tensor,  # B Q D, the words that ask
-        memory: Tensor | tuple | None = None,  # B K D, the words they look at; None: x
+        memory: Tensor | ProjectedMemory | None = None,  # B K D, the words they look at; None: x
         *,
         mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
         is_causal: bool = False,  # no word sees a later one
@@ -66,9 +66,9 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:  # B Q D
         check_mask(mask)
 
-        # while a model writes, the keys and values of a memory are there already
-        if isinstance(memory, tuple):
-            return self.look_up(x, *memory, mask)
+        # while a model writes, the keys and values of its memory are there already
+        if isinstance(memory, ProjectedMemory):
+            return memory.look_up(self, x, mask)
 
         # queries of x; keys and values of the memory, or of x itself
         start = 0 if cache is None else cache.length
@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         # what each head finds, side by side, then W^O
         mask, is_causal = self.visible(query, key, mask, is_causal)
         heads = self.attend(query, key, value, mask, is_causal)  # B H Q Dv
-        return self.out_proj(merge_heads(heads))
+        return self.output(heads)
 
     # A variant overrides one of these. `start` is the position of the first word.
 
@@ -98,7 +98,7 @@ class MultiHeadAttention(nn.Module):
         n_queries, n_keys = query.shape[2], key.shape[2]
         if not is_causal or n_queries == 1:  # a single word is the last one, and sees all
             return mask, False
-        if mask is None and n_queries == n_keys:  # kernels know this case without a mask
+        if mask is None and n_queries == n_keys:  # PyTorch knows the triangle by name
             return None, True
         return combine_masks(mask, causal_mask(n_queries, n_keys, key.device)), False
 
@@ -108,18 +108,13 @@ class MultiHeadAttention(nn.Module):
             return self.dropout(self.weights(query, key, mask, is_causal)) @ value
         return F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal)
 
-    def weights(self, query, key, mask=None, is_causal=False):  # -> B H Q K, to look at
+    def weights(self, query, key, mask=None, is_causal=False):  # -> B H Q K
         if is_causal:
-            mask = causal_mask(query.shape[2], key.shape[2], key.device)
+            mask = combine_masks(mask, causal_mask(query.shape[2], key.shape[2], key.device))
         return attention_weights(query, key, mask)
 
-    # For decoding (chapter 3.2).
+    def output(self, heads):  # B H Q Dv -> B Q D
+        return self.out_proj(merge_heads(heads))
 
-    def look_up(self, x, key, value, mask=None):  # B*W n D -> B*W n D
-        # W translations of one sentence ask together, as queries of one row
-        together = x.reshape(key.shape[0], -1, x.shape[2])  # B W*n D
-        heads = self.attend(self.query(together), key, value, mask)  # B H W*n Dv
-        return self.out_proj(merge_heads(heads)).reshape(x.shape)
-
-    def new_cache(self):
+    def new_cache(self):  # for a model that writes
         return KVCache()

@@ -26,11 +26,12 @@ def inv_freq(
 
 # %% ../../nbs/1_model/7_positions.ipynb #sinusoids
 def sinusoids(
-    length: int,  # positions 0 ... length-1
+    length: int,  # positions
     d_model: int,  # D, even
+    start: int = 0,  # the first of them
 ) -> Tensor:  # length D
     "The table of sinusoidal positions. Source: section 3.5."
-    positions = torch.arange(length, dtype=torch.float64)
+    positions = start + torch.arange(length, dtype=torch.float64)
     angles = positions[:, None] * inv_freq(d_model)  # length D/2
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # length D/2 2
     return pairs.flatten(1).to(torch.get_default_dtype())
@@ -54,11 +55,10 @@ class SinusoidalPositions(nn.Module):
         x: Tensor,  # B L D
         start: int = 0,  # position of the first
     ) -> Tensor:  # B L D
-        positions = start + torch.arange(x.shape[1], device=x.device)
-        table = self.table
-        if isinstance(start, int) and start + x.shape[1] > len(table):
-            table = sinusoids(start + x.shape[1], x.shape[2]).to(table)
-        return x + table[positions]
+        length = x.shape[1]
+        if isinstance(start, int) and start + length > len(self.table):
+            return x + sinusoids(length, x.shape[2], start).to(self.table)
+        return x + self.table[start + torch.arange(length, device=x.device)]
 
 # %% ../../nbs/1_model/7_positions.ipynb #inputembedding
 class InputEmbedding(nn.Module):

@@ -20,12 +20,12 @@ def rotate_pairs(
     angles: Tensor,  # L Dk/2, radians
 ) -> Tensor:  # B H L Dk
     "Each pair of components, (0, 1), (2, 3) ..., rotated by an angle of its own."
-    cosine = angles.cos().to(x.dtype)
-    sine = angles.sin().to(x.dtype)
+    cosine = angles.cos()
+    sine = angles.sin()
 
     first, second = x.unflatten(-1, (-1, 2)).unbind(-1)  # B H L Dk/2
     pairs = first * cosine - second * sine, first * sine + second * cosine
-    return torch.stack(pairs, dim=-1).flatten(-2)
+    return torch.stack(pairs, dim=-1).flatten(-2).to(x.dtype)
 
 # %% ../../nbs/depth/positions_in_depth.ipynb #rotaryattention
 class RotaryAttention(MultiHeadAttention):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..base.config import check_choice, check_vocabulary
 from .embeddings import TokenEmbedding
-from .kv_cache import DecoderCache
+from .kv_cache import DecoderCache, ProjectedMemory
 from .layers import StackConfig
 from .masks import padding_mask
 from .positions import POSITIONS, InputEmbedding, Positions
@@ -84,7 +84,9 @@ class Decoder(nn.Module):
     ) -> DecoderCache:
         "A cache without words, with the keys and values of the memory."
         own = [layer.self_attention.new_cache() for layer in self.layers]
-        projected = [layer.cross_attention.key_value(memory) for layer in self.layers]
+        projected = [
+            ProjectedMemory(*layer.cross_attention.key_value(memory)) for layer in self.layers
+        ]
         return DecoderCache(own, projected, memory_mask)
 
 # %% ../../nbs/1_model/8_transformer.ipynb #transformerconfig
@@ -209,6 +211,7 @@ class Transformer(nn.Module):
 
     # what writing asks of a model, see chapter 3.2
 
+    @torch.no_grad()
     def start(
         self,
         src: Tensor,  # B S
@@ -218,11 +221,12 @@ class Transformer(nn.Module):
         bos = torch.full((len(memory), 1), self.config.bos_id, device=memory.device)
         return bos, self.decoder.new_cache(memory, memory_mask)
 
+    @torch.no_grad()
     def step(
         self,
-        ids: Tensor,  # B*W n, the next ids of each row
+        ids: Tensor,  # R n, the next ids of each row
         cache: DecoderCache,  # of all earlier ones; changed
-    ) -> Tensor:  # B*W V
+    ) -> Tensor:  # R V
         "Logits of what follows the last of some new ids."
         x = self.tgt_embed(ids, cache.length)
         hidden = self.decoder(x, None, cache=cache)

@@ -129,8 +129,10 @@ def is_end(
     special: SpecialTokens,  # with the ids that end a sequence: one, several or none
 ) -> Tensor:  # *batch, bool
     "Which tokens end a sequence."
-    ends = torch.tensor(special.ends, dtype=tokens.dtype, device=tokens.device)
-    return torch.isin(tokens, ends)
+    ended = torch.zeros_like(tokens, dtype=torch.bool)
+    for end in special.ends:
+        ended = ended | (tokens == end)
+    return ended
 
 # %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #length-limits
 def length_limits(
