@@ -29,12 +29,13 @@ def sinusoids(
     length: int,  # positions
     d_model: int,  # D, even
     start: int = 0,  # the first of them
+    dtype: torch.dtype | None = None,  # of the result; None: torch's default
 ) -> Tensor:  # length D
     "The table of sinusoidal positions. Source: section 3.5."
     positions = start + torch.arange(length, dtype=torch.float64)
     angles = positions[:, None] * inv_freq(d_model)  # length D/2
     pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # length D/2 2
-    return pairs.flatten(1).to(torch.get_default_dtype())
+    return pairs.flatten(1).to(dtype or torch.get_default_dtype())
 
 # %% ../../nbs/1_model/7_positions.ipynb #sinusoidalpositions
 class SinusoidalPositions(nn.Module):
@@ -59,6 +60,14 @@ class SinusoidalPositions(nn.Module):
         if isinstance(start, int) and start + length > len(self.table):
             return x + sinusoids(length, x.shape[2], start).to(self.table)
         return x + self.table[start + torch.arange(length, device=x.device)]
+
+    def _apply(self, *args, **options):  # of `.to`, `.half`, `.float`
+        before = self.table.dtype
+        super()._apply(*args, **options)
+        if self.table.dtype != before:  # else numbers that were rounded would stay so
+            table = sinusoids(*self.table.shape, dtype=self.table.dtype)
+            self.table = table.to(self.table.device)
+        return self
 
 # %% ../../nbs/1_model/7_positions.ipynb #inputembedding
 class InputEmbedding(nn.Module):
