@@ -146,12 +146,8 @@ from annotated_transformer.models.bert import (
 from ..models.gpt import GPT, GPTConfig
 from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..core.positions import sinusoids
-from ..core.transformer import Transformer
-from annotated_transformer.core.transformer_config import (
-    NormOrder,
-    StackConfig,
-    TransformerConfig,
-)
+from ..core.layers import NormOrder, StackConfig
+from ..core.transformer import Transformer, TransformerConfig
 from ..base.extras import import_extra
 
 # %% ../../nbs/reference/hub.ipynb #hugging-face
@@ -332,8 +328,8 @@ def drop_absent(
     "Drop the parts of ours that theirs does not have, and warn that they are new."
     absent = []
     for prefix in conversion.optional:
-        part = [match for match in weight_map if match.ours.startswith(prefix)]
-        if not any(name in weights for match in part for name in match.theirs):
+        part = [match for match in weight_map if match.ours[0].startswith(prefix)]
+        if not any(match.theirs in weights for match in part):
             weight_map = [match for match in weight_map if match not in part]
             absent.append(prefix)
             warnings.warn(f'their model has no {prefix}: this one is new', stacklevel=3)

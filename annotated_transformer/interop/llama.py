@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..base.config import argument_error, is_whole_number
+from ..base.config import argument_error, head_sizes, is_whole_number
 from annotated_transformer.interop.weight_map import (
     Conversion,
     WeightMap,
@@ -22,7 +22,6 @@ from annotated_transformer.interop.weight_map import (
     with_options,
 )
 from ..models.llama import Llama, LlamaConfig
-from ..core.multi_head_attention import head_sizes
 
 # %% auto #0
 __all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS', 'LLAMA_OPTION_NAMES', 'STRETCHED',
@@ -32,25 +31,25 @@ __all__ = ['LLAMA_WEIGHTS', 'EXPERTS', 'LLAMA_OUTPUT', 'QKV_BIASES', 'QK_NORMS',
 
 # %% ../../nbs/reference/llama_weights.ipynb #llama-rows
 def llama_rows(
-    config: LlamaConfig,  # heads and their width
-) -> Tensor:  # for each row of our packed matrix, the number of theirs
-    "Queries and keys with pairs side by side, head by head; values as they are."
-    d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    order = interleaved_to_halves(d_k)
-
-    n_rotated = config.n_heads + config.n_kv_heads
-    rotated = torch.arange(n_rotated)[:, None] * d_k + order  # heads Dk
-    values = n_rotated * d_k + torch.arange(config.n_kv_heads * d_k)
-    return torch.cat([rotated.flatten(), values])
+    n_heads: int,  # of queries, or of keys
+    d_k: int,  # width of a head
+) -> Tensor:  # for each row of our matrix, the number of theirs
+    "Pairs side by side, head by head."
+    heads = torch.arange(n_heads)[:, None] * d_k  # n_heads 1
+    return (heads + interleaved_to_halves(d_k)).flatten()
 
 # %% ../../nbs/reference/llama_weights.ipynb #llama-weight-map
 LLAMA_WEIGHTS = {  # ours -> theirs
-    'embed.embedding.weight': 'model.embed_tokens.weight',
+    'embed.read.weight': 'model.embed_tokens.weight',
     'blocks.final_norm.weight': 'model.norm.weight',
-    'blocks.layers.{i}.self_attention.qkv_proj.weight': (
-        'model.layers.{i}.self_attn.q_proj.weight',
-        'model.layers.{i}.self_attn.k_proj.weight',
-        'model.layers.{i}.self_attn.v_proj.weight',
+    'blocks.layers.{i}.self_attention.q_proj.weight': (
+        'model.layers.{i}.self_attn.q_proj.weight'
+    ),
+    'blocks.layers.{i}.self_attention.k_proj.weight': (
+        'model.layers.{i}.self_attn.k_proj.weight'
+    ),
+    'blocks.layers.{i}.self_attention.v_proj.weight': (
+        'model.layers.{i}.self_attn.v_proj.weight'
     ),
     'blocks.layers.{i}.attention_norm.weight': 'model.layers.{i}.input_layernorm.weight',
     'blocks.layers.{i}.feed_forward_norm.weight': (
@@ -81,17 +80,21 @@ EXPERTS = {  # instead of one feed-forward network
 }
 LLAMA_OUTPUT = {'lm_head.weight': 'lm_head.weight'}
 QKV_BIASES = {
-    'blocks.layers.{i}.self_attention.qkv_proj.bias': (
-        'model.layers.{i}.self_attn.q_proj.bias',
-        'model.layers.{i}.self_attn.k_proj.bias',
-        'model.layers.{i}.self_attn.v_proj.bias',
+    'blocks.layers.{i}.self_attention.q_proj.bias': (
+        'model.layers.{i}.self_attn.q_proj.bias'
+    ),
+    'blocks.layers.{i}.self_attention.k_proj.bias': (
+        'model.layers.{i}.self_attn.k_proj.bias'
+    ),
+    'blocks.layers.{i}.self_attention.v_proj.bias': (
+        'model.layers.{i}.self_attn.v_proj.bias'
     ),
 }
 QK_NORMS = {
-    'blocks.layers.{i}.self_attention.query_norm.weight': (
+    'blocks.layers.{i}.self_attention.q_norm.weight': (
         'model.layers.{i}.self_attn.q_norm.weight'
     ),
-    'blocks.layers.{i}.self_attention.key_norm.weight': (
+    'blocks.layers.{i}.self_attention.k_norm.weight': (
         'model.layers.{i}.self_attn.k_norm.weight'
     ),
 }
@@ -114,17 +117,18 @@ def llama_weight_map(
             for ours, name in EXPERTS.items():
                 table[ours.replace('{e}', str(e))] = name.replace('{e}', str(e))
 
+    # queries, keys and their norms are rotated, and have another order
     d_k, _ = head_sizes(config.d_model, config.n_heads, config.d_k, config.d_k)
-    n_rows = config.n_heads * d_k, config.n_kv_heads * d_k, config.n_kv_heads * d_k
-    order = llama_rows(config)
-
+    orders = {
+        'q_proj': llama_rows(config.n_heads, d_k),
+        'k_proj': llama_rows(config.n_kv_heads, d_k),
+        'q_norm': llama_rows(1, d_k),
+        'k_norm': llama_rows(1, d_k),
+    }
     found = []
     for match in expand_names(table, config.n_layers):
-        if '.qkv_proj.' in match.ours:
-            match = replace(match, sizes=n_rows, order=order)
-        if match.ours.endswith(('query_norm.weight', 'key_norm.weight')):
-            match = replace(match, order=interleaved_to_halves(d_k))
-        found.append(match)
+        *_, module, _ = match.theirs.split('.')
+        found.append(replace(match, order=orders.get(module)))
     return found
 
 # %% ../../nbs/reference/llama_weights.ipynb #llama-config

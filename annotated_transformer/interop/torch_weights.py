@@ -17,9 +17,8 @@ from annotated_transformer.interop.weight_map import (
     export_weights,
     import_weights,
 )
-from ..core.layers import ACTIVATIONS, LayerNorm
+from ..core.layers import ACTIVATIONS, LayerNorm, StackConfig
 from ..core.transformer import Decoder, Encoder, Transformer
-from ..core.transformer_config import StackConfig
 
 # %% auto #0
 __all__ = ['TORCH_WEIGHTS', 'TORCH_FINAL_NORM', 'STACK_CLASSES', 'PART_CLASSES', 'ATTENTION_OPTIONS', 'PART_OPTIONS',
@@ -28,8 +27,9 @@ __all__ = ['TORCH_WEIGHTS', 'TORCH_FINAL_NORM', 'STACK_CLASSES', 'PART_CLASSES',
 # %% ../../nbs/reference/torch_weights.ipynb #torch-matches
 TORCH_WEIGHTS = {  # side -> ours -> theirs
     'encoder': {
-        'layers.{i}.self_attention.qkv_proj.weight': 'layers.{i}.self_attn.in_proj_weight',
-        'layers.{i}.self_attention.qkv_proj.bias': 'layers.{i}.self_attn.in_proj_bias',
+        'layers.{i}.self_attention.q_proj.*': 'layers.{i}.self_attn.in_proj_*',
+        'layers.{i}.self_attention.k_proj.*': 'layers.{i}.self_attn.in_proj_*',
+        'layers.{i}.self_attention.v_proj.*': 'layers.{i}.self_attn.in_proj_*',
         'layers.{i}.self_attention.out_proj.*': 'layers.{i}.self_attn.out_proj.*',
         'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
         'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
@@ -37,15 +37,13 @@ TORCH_WEIGHTS = {  # side -> ours -> theirs
         'layers.{i}.norm2.*': 'layers.{i}.norm2.*',
     },
     'decoder': {
-        'layers.{i}.self_attention.qkv_proj.weight': 'layers.{i}.self_attn.in_proj_weight',
-        'layers.{i}.self_attention.qkv_proj.bias': 'layers.{i}.self_attn.in_proj_bias',
+        'layers.{i}.self_attention.q_proj.*': 'layers.{i}.self_attn.in_proj_*',
+        'layers.{i}.self_attention.k_proj.*': 'layers.{i}.self_attn.in_proj_*',
+        'layers.{i}.self_attention.v_proj.*': 'layers.{i}.self_attn.in_proj_*',
         'layers.{i}.self_attention.out_proj.*': 'layers.{i}.self_attn.out_proj.*',
-        'layers.{i}.cross_attention.qkv_proj.weight': (
-            'layers.{i}.multihead_attn.in_proj_weight'
-        ),
-        'layers.{i}.cross_attention.qkv_proj.bias': (
-            'layers.{i}.multihead_attn.in_proj_bias'
-        ),
+        'layers.{i}.cross_attention.q_proj.*': 'layers.{i}.multihead_attn.in_proj_*',
+        'layers.{i}.cross_attention.k_proj.*': 'layers.{i}.multihead_attn.in_proj_*',
+        'layers.{i}.cross_attention.v_proj.*': 'layers.{i}.multihead_attn.in_proj_*',
         'layers.{i}.cross_attention.out_proj.*': 'layers.{i}.multihead_attn.out_proj.*',
         'layers.{i}.feed_forward.linear1.*': 'layers.{i}.linear1.*',
         'layers.{i}.feed_forward.linear2.*': 'layers.{i}.linear2.*',
@@ -178,7 +176,7 @@ def from_torch(
         stack = getattr(model, side)
         config = stack_config(stack, side)
         with EmptyInit():  # no numbers yet: `import_weights` brings them
-            ours[side] = kind.from_config(config)
+            ours[side] = kind(config)
 
         # ours has a closing norm in pre-norm only, theirs in either order or not at all
         final_norm = nn.Identity()
@@ -235,9 +233,9 @@ def to_torch(
     # biases that ours lack stay zero there
     zeros = {}
     if not config.attention_bias:
-        biases = 'qkv_proj.bias', 'out_proj.bias'
-        zeros = {m.theirs[0]: None for m in matches if m.ours.endswith(biases)}
-        matches = [m for m in matches if not m.ours.endswith(biases)]
+        biases = 'in_proj_bias', 'out_proj.bias'
+        zeros = {m.theirs: None for m in matches if m.theirs.endswith(biases)}
+        matches = [m for m in matches if m.theirs not in zeros]
 
     return export_weights(
         model,

@@ -16,12 +16,11 @@ from ..base.config import Config, argument_error
 from ..models.bert import BERTConfig
 from ..models.gpt import GPTConfig
 from ..models.vit import ViTConfig
-from ..core.transformer import Transformer
-from ..core.transformer import TransformerConfig
+from ..core.transformer import Transformer, TransformerConfig
 
 # %% auto #0
 __all__ = ['GPT2_WEIGHTS', 'GPT2_TRANSPOSED', 'BERT_WEIGHTS', 'BERT_POOLER', 'BERT_MASKED_LM_HEAD', 'CLASSIFIER', 'VIT_WEIGHTS',
-           'MASKED_BIAS', 'MARIAN_WEIGHTS', 'PEGASUS_WEIGHTS', 'READ_FROM_WIDTH', 'NOT_OF_WIDTH', 'WeightMap',
+           'MASKED_BIAS', 'MARIAN_WEIGHTS', 'PEGASUS_WEIGHTS', 'QKV', 'READ_FROM_WIDTH', 'NOT_OF_WIDTH', 'WeightMap',
            'expand_names', 'import_weights', 'check_names_and_shapes', 'is_tied_to', 'is_finite', 'raise_complaints',
            'export_weights', 'Conversion', 'require_hf_options', 'warn_left_out', 'with_options', 'gpt2_weight_map',
            'bert_weight_map', 'masked_lm_weight_map', 'masked_lm_head_weight_map', 'sentence_classifier_weight_map',
@@ -35,88 +34,77 @@ ConfigClass = TypeVar('ConfigClass', bound=Config)
 # %% ../../nbs/reference/weight_maps.ipynb #match
 @dataclass(frozen=True)
 class WeightMap:
-    "One of our parameters, and where another model keeps the same numbers."
+    "One tensor of another model, and our parameters that have the same numbers."
 
-    ours: str  # name of the parameter
-    theirs: tuple[str, ...]  # names of tensors; several are stacked on their first axis
-    sizes: tuple[int, ...] = ()  # rows of each of theirs; none: equal parts
+    ours: tuple[str, ...]  # names of parameters; theirs stacks several on its first axis
+    theirs: str  # name of the tensor
     n_rows: int | None = None  # of ours that they have, the first ones; None: all
     transposed: bool = False  # whether rows of ours are columns of theirs
     shape: tuple[int, ...] | None = None  # of theirs, where it has other axes
     order: Tensor | None = None  # for each index of ours on `axis`, the index of theirs
     axis: int = 0
 
-    def views(
+    def parts(
         self,
-        weight: Tensor,  # our parameter
-    ) -> dict[str, Tensor]:  # name of theirs -> a view of ours, in the shape of theirs
-        "Cut our parameter into the parts that their tensors fill."
-        if self.n_rows is not None:
-            weight = weight[: self.n_rows]
-        if self.transposed:
-            weight = weight.t()
-        if self.shape is not None:
-            weight = weight.view(self.shape)
-
-        sizes = self.sizes or len(weight) // len(self.theirs)
-        return dict(zip(self.theirs, weight.split(sizes)))
+        parameters: dict[str, Tensor],  # ours
+    ) -> list[Tensor]:  # views of what they have
+        "Our parameters, without rows that they lack."
+        return [parameters[name][: self.n_rows] for name in self.ours]
 
     def read(
         self,
-        weights: dict[str, Tensor],  # of the other model
-        out: Tensor,  # our parameter, to be filled
+        tensor: Tensor,  # theirs
+        parameters: dict[str, Tensor],  # ours, to be filled
     ):
-        "Copy their numbers into our parameter."
-        start = 0
-        for name, view in self.views(out).items():
-            theirs = weights[name].to(view.dtype)
+        "Copy their numbers into our parameters."
+        parts = self.parts(parameters)
+        row_counts = [len(part) for part in parts]
+        if self.transposed:
+            tensor = tensor.t()
+        tensor = tensor.reshape(sum(row_counts), *parts[0].shape[1:])
 
-            if self.transposed:
-                view.t().copy_(theirs.t())  # twice as fast as the other way round
-            elif self.order is None:
-                view.copy_(theirs)
-            elif self.axis == 0:
-                order = self.order[start : start + len(view)] - start
-                torch.index_select(theirs, 0, order, out=view)
+        for part, rows in zip(parts, tensor.split(row_counts)):
+            if self.order is None:
+                part.copy_(rows)
             else:
-                torch.index_select(theirs, self.axis, self.order, out=view)
-
-            start += len(view)
+                torch.index_select(rows.to(part.dtype), self.axis, self.order, out=part)
 
     def write(
         self,
-        weight: Tensor,  # our parameter
-    ) -> dict[str, Tensor]:  # name of theirs -> tensor
-        "Give our numbers as their tensors."
+        parameters: dict[str, Tensor],  # ours
+    ) -> Tensor:  # theirs
+        "Give our numbers as their tensor."
+        parts = self.parts(parameters)
         if self.order is not None:
-            weight = weight.index_select(self.axis, self.order.argsort())
-        return self.views(weight)
+            back = self.order.argsort().to(parts[0].device)
+            parts = [part.index_select(self.axis, back) for part in parts]
+
+        tensor = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if self.transposed:
+            tensor = tensor.t()
+        return tensor if self.shape is None else tensor.reshape(self.shape)
 
 # %% ../../nbs/reference/weight_maps.ipynb #expand-names
 def expand_names(
-    table: dict,  # our name -> theirs, or a tuple of theirs that ours stacks
+    table: dict[str, str],  # our name -> theirs; theirs stacks all of ours that it is of
     n_layers: int,  # for `{i}`
     prefix: str = '',  # before all names, ours and theirs
 ) -> list[WeightMap]:
-    "Make a `WeightMap` for each parameter in a table; `*` means `weight` and `bias`."
-    found = []
-    for ours, theirs in table.items():
-        if isinstance(theirs, str):
-            theirs = (theirs,)
-
-        for i in range(n_layers) if '{i}' in ours else (0,):
-            for part in ('weight', 'bias') if ours.endswith('*') else ('',):
-                names = [
-                    prefix + name.replace('{i}', str(i)).replace('*', part)
-                    for name in (ours, *theirs)
-                ]
-                found.append(WeightMap(names[0], tuple(names[1:])))
-    return found
+    "Make a `WeightMap` for each tensor in a table; `*` means `weight` and `bias`."
+    found: dict[str, list[str]] = {}  # theirs -> ours
+    for row in table.items():
+        for i in range(n_layers) if '{i}' in row[0] else (0,):
+            for part in ('weight', 'bias') if row[0].endswith('*') else ('',):
+                ours, theirs = (
+                    prefix + name.replace('{i}', str(i)).replace('*', part) for name in row
+                )
+                found.setdefault(theirs, []).append(ours)
+    return [WeightMap(tuple(ours), theirs) for theirs, ours in found.items()]
 
 # %% ../../nbs/reference/weight_maps.ipynb #read-weights
 def import_weights(
     model: Model,  # ours; it may be one of `build_empty`, and gets new parameters
-    matches: list[WeightMap],  # one for each parameter that both have
+    matches: list[WeightMap],  # one for each tensor of theirs
     weights: dict[str, Tensor],  # theirs
     *,
     tied: dict | None = None,  # name of theirs -> what it repeats, name or tensor
@@ -128,19 +116,16 @@ def import_weights(
     check_names_and_shapes(parameters, matches, weights, tied or {}, unmatched)
 
     # copy into new tensors: the parameters of an empty model have no memory yet
-    filled = {}
+    filled = {
+        name: torch.empty(parameters[name].shape, dtype=parameters[name].dtype)
+        for match in matches
+        for name in match.ours
+    }
     for match in matches:
-        parameter = parameters[match.ours]
-        filled[match.ours] = torch.empty(parameter.shape, dtype=parameter.dtype)
-        match.read(weights, out=filled[match.ours])
+        match.read(weights[match.theirs], filled)
 
     # look at the copies: a number of theirs may be too large for our type
-    not_finite = [
-        name
-        for match in matches
-        for name, view in match.views(filled[match.ours]).items()
-        if not is_finite(view)
-    ]
+    not_finite = [m.theirs for m in matches if not all(map(is_finite, m.parts(filled)))]
     raise_complaints({'not finite': not_finite})
 
     # the new tensors become the parameters; not strict: names were checked above
@@ -156,30 +141,28 @@ def check_names_and_shapes(
     unmatched: tuple[str, ...],  # see `import_weights`
 ):
     "Raise one `ValueError` with all names and shapes that do not fit."
-    ours = {match.ours for match in matches}
+    ours = {name for match in matches for name in match.ours}
     absent = [name for name in parameters.keys() - ours if not name.startswith(unmatched)]
 
-    theirs = {name for match in matches for name in match.theirs}
+    theirs = {match.theirs for match in matches}
     left_over = [f'{name} (ours)' for name in ours - parameters.keys()]
     for name in weights.keys() - theirs:
         if not is_tied_to(weights[name], tied.get(name), weights):
             left_over.append(name)
 
     shapes, types = [], []
+    empty = {name: parameter.to('meta') for name, parameter in parameters.items()}
     for match in matches:
-        if match.ours not in parameters:
+        name = match.theirs
+        if name not in weights or not empty.keys() >= {*match.ours}:
             continue
-        # packed matrices one by one: their sum could be right by chance
-        for name, view in match.views(parameters[match.ours]).items():
-            if name not in weights:
-                continue
-            tensor = weights[name]
-            if tensor.shape != view.shape:
-                shapes.append(
-                    f'{name}: got {tuple(tensor.shape)}, expected {tuple(view.shape)}'
-                )
-            if not tensor.is_floating_point():
-                types.append(f'{name} ({tensor.dtype})')
+        tensor, expected = weights[name], match.write(empty)
+        if tensor.shape != expected.shape:
+            shapes.append(
+                f'{name}: got {tuple(tensor.shape)}, expected {tuple(expected.shape)}'
+            )
+        if not tensor.is_floating_point():
+            types.append(f'{name} ({tensor.dtype})')
 
     raise_complaints(
         {
@@ -228,7 +211,7 @@ def raise_complaints(
 # %% ../../nbs/reference/weight_maps.ipynb #write-weights
 def export_weights(
     model: nn.Module,  # ours
-    matches: list[WeightMap],  # one for each parameter that both have
+    matches: list[WeightMap],  # one for each tensor of theirs
     theirs: Model,  # changed in place
     *,
     tied: dict | None = None,  # its keys: names of theirs that are not written
@@ -238,13 +221,12 @@ def export_weights(
     fit."""
     # our numbers, under their names and in their shapes
     ours = {name: weight.detach().cpu() for name, weight in model.named_parameters()}
-    written = {}
-    for match in matches:
-        if match.ours in ours:
-            written |= match.write(ours[match.ours])
+    written = {
+        match.theirs: match.write(ours) for match in matches if ours.keys() >= {*match.ours}
+    }
 
     # compare with the parameters of ours
-    matched = {match.ours for match in matches}
+    matched = {name for match in matches for name in match.ours}
     not_matched = ours.keys() - matched
     left_over = [name for name in not_matched if not name.startswith(unmatched)]
 
@@ -375,9 +357,11 @@ def with_options(
 
 # %% ../../nbs/reference/weight_maps.ipynb #gpt2-matches
 GPT2_WEIGHTS = {  # ours -> theirs
-    'embed.embedding.weight': 'transformer.wte.weight',
+    'embed.read.weight': 'transformer.wte.weight',
     'embed.positions.weight': 'transformer.wpe.weight',
-    'blocks.layers.{i}.self_attention.qkv_proj.*': 'transformer.h.{i}.attn.c_attn.*',
+    'blocks.layers.{i}.self_attention.q_proj.*': 'transformer.h.{i}.attn.c_attn.*',
+    'blocks.layers.{i}.self_attention.k_proj.*': 'transformer.h.{i}.attn.c_attn.*',
+    'blocks.layers.{i}.self_attention.v_proj.*': 'transformer.h.{i}.attn.c_attn.*',
     'blocks.layers.{i}.self_attention.out_proj.*': 'transformer.h.{i}.attn.c_proj.*',
     'blocks.layers.{i}.feed_forward.linear1.*': 'transformer.h.{i}.mlp.c_fc.*',
     'blocks.layers.{i}.feed_forward.linear2.*': 'transformer.h.{i}.mlp.c_proj.*',
@@ -400,7 +384,7 @@ def gpt2_weight_map(
     if not config.tie_weights:
         table['lm_head.weight'] = 'lm_head.weight'
     return [
-        replace(match, transposed=match.theirs[0].endswith(GPT2_TRANSPOSED))
+        replace(match, transposed=match.theirs.endswith(GPT2_TRANSPOSED))
         for match in expand_names(table, config.n_layers)
     ]
 
@@ -410,11 +394,9 @@ BERT_WEIGHTS = {  # ours -> theirs
     'input.positions.weight': 'embeddings.position_embeddings.weight',
     'input.segments.weight': 'embeddings.token_type_embeddings.weight',
     'input.norm.*': 'embeddings.LayerNorm.*',
-    'encoder.layers.{i}.self_attention.qkv_proj.*': (
-        'encoder.layer.{i}.attention.self.query.*',
-        'encoder.layer.{i}.attention.self.key.*',
-        'encoder.layer.{i}.attention.self.value.*',
-    ),
+    'encoder.layers.{i}.self_attention.q_proj.*': 'encoder.layer.{i}.attention.self.query.*',
+    'encoder.layers.{i}.self_attention.k_proj.*': 'encoder.layer.{i}.attention.self.key.*',
+    'encoder.layers.{i}.self_attention.v_proj.*': 'encoder.layer.{i}.attention.self.value.*',
     'encoder.layers.{i}.self_attention.out_proj.*': (
         'encoder.layer.{i}.attention.output.dense.*'
     ),
@@ -427,7 +409,7 @@ BERT_POOLER = {'pooler.*': 'pooler.dense.*'}
 BERT_MASKED_LM_HEAD = {
     'transform.*': 'cls.predictions.transform.dense.*',
     'norm.*': 'cls.predictions.transform.LayerNorm.*',
-    'output.bias': 'cls.predictions.bias',
+    'bert.input.tokens.bias': 'cls.predictions.bias',
 }
 CLASSIFIER = {'output.*': 'classifier.*'}  # of BERT and of ViT
 
@@ -471,11 +453,9 @@ VIT_WEIGHTS = {  # ours -> theirs
     'patches.linear.*': 'embeddings.patch_embeddings.projection.*',
     'cls_token': 'embeddings.cls_token',
     'positions.weight': 'embeddings.position_embeddings',
-    'encoder.layers.{i}.self_attention.qkv_proj.*': (
-        'layers.{i}.attention.q_proj.*',
-        'layers.{i}.attention.k_proj.*',
-        'layers.{i}.attention.v_proj.*',
-    ),
+    'encoder.layers.{i}.self_attention.q_proj.*': 'layers.{i}.attention.q_proj.*',
+    'encoder.layers.{i}.self_attention.k_proj.*': 'layers.{i}.attention.k_proj.*',
+    'encoder.layers.{i}.self_attention.v_proj.*': 'layers.{i}.attention.v_proj.*',
     'encoder.layers.{i}.self_attention.out_proj.*': 'layers.{i}.attention.o_proj.*',
     'encoder.layers.{i}.feed_forward.linear1.*': 'layers.{i}.mlp.fc1.*',
     'encoder.layers.{i}.feed_forward.linear2.*': 'layers.{i}.mlp.fc2.*',
@@ -497,7 +477,7 @@ def vit_weight_map(
         'positions.weight': (1, -1, width),
     }
     return [
-        replace(match, shape=shapes.get(match.ours.removeprefix(prefix)))
+        replace(match, shape=shapes.get(match.ours[0].removeprefix(prefix)))
         for match in expand_names(VIT_WEIGHTS, config.n_layers, prefix)
     ]
 
@@ -524,18 +504,22 @@ def set_extra_bos(
     model: Transformer,  # whose last id is a BOS that Marian lacks
 ):
     "Give BOS the vector of PAD, and a bias that keeps it from being written."
-    embedding = model.src_embed.embedding.weight  # V D, of both sides
+    embedding = model.src_embed.read.weight  # V D, of both sides
     embedding[-1] = embedding[model.config.pad_id]
     model.get_parameter('output.bias')[-1] = MASKED_BIAS
 
 # %% ../../nbs/reference/weight_maps.ipynb #marian-matches
 MARIAN_WEIGHTS = {  # ours -> theirs
-    'src_embed.embedding.weight': 'model.shared.weight',
+    'output.weight': 'model.shared.weight',
     'output.bias': 'final_logits_bias',
-    'encoder.layers.{i}.self_attention.qkv_proj.*': (
-        'model.encoder.layers.{i}.self_attn.q_proj.*',
-        'model.encoder.layers.{i}.self_attn.k_proj.*',
-        'model.encoder.layers.{i}.self_attn.v_proj.*',
+    'encoder.layers.{i}.self_attention.q_proj.*': (
+        'model.encoder.layers.{i}.self_attn.q_proj.*'
+    ),
+    'encoder.layers.{i}.self_attention.k_proj.*': (
+        'model.encoder.layers.{i}.self_attn.k_proj.*'
+    ),
+    'encoder.layers.{i}.self_attention.v_proj.*': (
+        'model.encoder.layers.{i}.self_attn.v_proj.*'
     ),
     'encoder.layers.{i}.self_attention.out_proj.*': (
         'model.encoder.layers.{i}.self_attn.out_proj.*'
@@ -544,18 +528,26 @@ MARIAN_WEIGHTS = {  # ours -> theirs
     'encoder.layers.{i}.feed_forward.linear2.*': 'model.encoder.layers.{i}.fc2.*',
     'encoder.layers.{i}.norm1.*': ('model.encoder.layers.{i}.self_attn_layer_norm.*'),
     'encoder.layers.{i}.norm2.*': 'model.encoder.layers.{i}.final_layer_norm.*',
-    'decoder.layers.{i}.self_attention.qkv_proj.*': (
-        'model.decoder.layers.{i}.self_attn.q_proj.*',
-        'model.decoder.layers.{i}.self_attn.k_proj.*',
-        'model.decoder.layers.{i}.self_attn.v_proj.*',
+    'decoder.layers.{i}.self_attention.q_proj.*': (
+        'model.decoder.layers.{i}.self_attn.q_proj.*'
+    ),
+    'decoder.layers.{i}.self_attention.k_proj.*': (
+        'model.decoder.layers.{i}.self_attn.k_proj.*'
+    ),
+    'decoder.layers.{i}.self_attention.v_proj.*': (
+        'model.decoder.layers.{i}.self_attn.v_proj.*'
     ),
     'decoder.layers.{i}.self_attention.out_proj.*': (
         'model.decoder.layers.{i}.self_attn.out_proj.*'
     ),
-    'decoder.layers.{i}.cross_attention.qkv_proj.*': (
-        'model.decoder.layers.{i}.encoder_attn.q_proj.*',
-        'model.decoder.layers.{i}.encoder_attn.k_proj.*',
-        'model.decoder.layers.{i}.encoder_attn.v_proj.*',
+    'decoder.layers.{i}.cross_attention.q_proj.*': (
+        'model.decoder.layers.{i}.encoder_attn.q_proj.*'
+    ),
+    'decoder.layers.{i}.cross_attention.k_proj.*': (
+        'model.decoder.layers.{i}.encoder_attn.k_proj.*'
+    ),
+    'decoder.layers.{i}.cross_attention.v_proj.*': (
+        'model.decoder.layers.{i}.encoder_attn.v_proj.*'
     ),
     'decoder.layers.{i}.cross_attention.out_proj.*': (
         'model.decoder.layers.{i}.encoder_attn.out_proj.*'
@@ -571,8 +563,9 @@ PEGASUS_WEIGHTS = {  # norms first: one more at the end of either side
     'encoder.final_norm.*': 'model.encoder.layer_norm.*',
     'decoder.final_norm.*': 'model.decoder.layer_norm.*',
 }
-READ_FROM_WIDTH = 'embedding.weight', 'qkv_proj.weight', 'linear1.weight'
-NOT_OF_WIDTH = 'qkv_proj.bias', 'linear1.bias', 'output.bias'
+QKV = 'q_proj', 'k_proj', 'v_proj'
+READ_FROM_WIDTH = 'shared.weight', 'fc1.weight', *(f'{name}.weight' for name in QKV)
+NOT_OF_WIDTH = 'final_logits_bias', 'fc1.bias', *(f'{name}.bias' for name in QKV)
 
 
 def marian_weight_map(
@@ -589,15 +582,15 @@ def marian_weight_map(
     found = []
     for match in expand_names(table, config.n_layers):
         # the model's width is in another order: columns of what reads it, rows of the rest
-        if match.ours.endswith(READ_FROM_WIDTH):
+        if match.theirs.endswith(READ_FROM_WIDTH):
             match = replace(match, order=order, axis=1)
-        elif not match.ours.endswith(NOT_OF_WIDTH):
+        elif not match.theirs.endswith(NOT_OF_WIDTH):
             match = replace(match, order=order)
 
         # tables of the vocabulary
-        if match.ours == 'src_embed.embedding.weight':
+        if match.theirs == 'model.shared.weight':
             match = replace(match, n_rows=n_tokens)
-        if match.ours == 'output.bias':
+        if match.theirs == 'final_logits_bias':
             match = replace(match, n_rows=n_tokens, shape=(1, n_tokens))
         found.append(match)
     return found
