@@ -22,7 +22,7 @@ from annotated_transformer import load_pretrained, trace_attention
 from annotated_transformer.text.number_words import spell_number
 from annotated_transformer.text.sentence_pairs import sentence_pairs
 from annotated_transformer.decoding.greedy import generate_ids
-from annotated_transformer.core.positions import PositionalEncoding
+from annotated_transformer.core.positions import NoPositions
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.text.bpe import BPETokenizer
 from annotated_transformer.translator import PRETRAINED, pretrained_names
@@ -164,7 +164,7 @@ def test_logits_and_attention_are_those_of_python(browser, page, name):
 
 def without_positions(model):
     for embed in (model.src_embed, model.tgt_embed):
-        embed.positions = PositionalEncoding(0, 0, 0)
+        embed.positions = NoPositions()
 
 
 def without_cross_attention(model):
@@ -191,9 +191,9 @@ def without_scale(model):
     for layer in [*model.encoder.layers, *model.decoder.layers]:
         for name in ("self_attention", "cross_attention"):
             if hasattr(layer, name):
-                projection = getattr(layer, name).qkv_proj
-                rows = projection.weight.data[: model.config.d_model]
-                rows *= projection.d_k**0.5
+                attention = getattr(layer, name)
+                d_k = model.config.d_model // attention.n_heads
+                attention.q_proj.weight.data *= d_k**0.5
 
 
 def without_layer_norm(model):
@@ -206,7 +206,8 @@ def without_layer_norm(model):
 def without_head(model):
     "The first head of the decoder's first cross-attention: W^O no longer reads it."
     attention = model.decoder.layers[0].cross_attention
-    attention.out_proj.weight.data[:, : attention.qkv_proj.d_v] = 0
+    d_v = attention.v_proj.out_features // attention.n_heads
+    attention.out_proj.weight.data[:, :d_v] = 0
 
 
 HEAD = {"part": "decoder cross", "layer": 0, "head": 0}
@@ -234,10 +235,11 @@ def logits_without(model, part: str, src: list[int], tgt: list[int]) -> torch.Te
         memory, mask = model.encode(src)
         if part == "padding_mask":
             memory, mask = model.encoder(model.src_embed(src)), None
-        is_causal = part != "causal_mask"
         x = model.tgt_embed(tgt)
-        hidden = model.decoder(x, memory, memory_mask=mask, is_causal=is_causal)
-        return model.logits(hidden)[0]
+        for layer in model.decoder.layers:
+            x = layer(x, memory, mask, is_causal=part != "causal_mask")
+        hidden = model.decoder.final_norm(x)
+        return model.output.logits(hidden)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -340,9 +342,10 @@ def test_a_beam_from_a_beginning_is_that_of_python(browser, page, name, monkeypa
 
     for (src, begin), (answers, [single], [greedy]) in zip(examples, found):
 
-        def next_log_probs(logits, special, *, position=0, begin=begin, **options):
-            log_probs = compute(logits, special, position=position, **options)
-            return only(log_probs, begin[position]) if position < len(begin) else log_probs
+        def next_log_probs(logits, special, given=iter(begin)):  # called once in each step
+            log_probs = compute(logits, special)
+            token = next(given, None)
+            return log_probs if token is None else only(log_probs, token)
 
         monkeypatch.setattr(search, "next_log_probs", next_log_probs)
         expected = beam_search(
@@ -880,7 +883,7 @@ def test_the_compared_answers_show_their_attention(browser, page):
 
     broken = copy.deepcopy(translator.model)
     attention = broken.decoder.layers[1].cross_attention
-    d_v = attention.qkv_proj.d_v
+    d_v = attention.v_proj.out_features // attention.n_heads
     attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0
     for kind, model, keep in (
         ("whole", translator.model, [0, 1, 2, 3]),

@@ -1,9 +1,9 @@
 /* A Transformer that runs in the page: the forward pass of chapter 1.9, in JavaScript.
 
    Read it beside nbs/1_model/9_one_page.ipynb: the names are the same, and so is the order. Some things differ. There is no
-   batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. W^Q, W^K and W^V are in
-   one matrix, and a norm may come before its sub-layer, as in the library. Every head's weights are kept, so that a
-   page can draw them. And parts can be taken away.
+   batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. A norm may come before
+   its sub-layer, as in the library. Every head's weights are kept, so that a page can draw them. And parts can be
+   taken away.
 
      const model = await AnnotatedTransformer.load("cat");   // a folder of annotated_transformer/pretrained
      const src = model.source("I have seen the cat");        // ids with EOS; an Error names a word it doesn't know
@@ -39,13 +39,9 @@ const AnnotatedTransformer = (() => {
       this.data = data;
     }
 
-    // views, not copies
+    // a view, not a copy
     row(i) {
       return this.data.subarray(i * this.cols, (i + 1) * this.cols);
-    }
-
-    slice_rows(from, to) {
-      return new Matrix(to - from, this.cols, this.data.subarray(from * this.cols, to * this.cols));
     }
   }
 
@@ -169,7 +165,7 @@ const AnnotatedTransformer = (() => {
 
       this.tokenizer = tokenizer.merges ? new BPETokenizer(tokenizer) : new WordTokenizer(tokenizer);
       this.tensors = read_tensors(tensors, weights);
-      this.embedding = this.tensors["src_embed.embedding.weight"];  // source, target and output
+      this.embedding = this.tensors["output.weight"];  // source, target and output
     }
 
     // the ids of a text, with EOS: what the encoder reads
@@ -195,11 +191,9 @@ const AnnotatedTransformer = (() => {
       const [stack, kind] = place.part.split(" ");
       const prefix = `${stack}.layers.${place.layer}.${kind}_attention`;
 
-      // W^Q over W^K over W^V in one matrix
-      const qkv = this.tensors[`${prefix}.qkv_proj.weight`];
-      const query = linear(x, qkv.slice_rows(0, d_model));
-      const key = linear(memory, qkv.slice_rows(d_model, 2 * d_model));
-      const value = linear(memory, qkv.slice_rows(2 * d_model, 3 * d_model));
+      const query = linear(x, this.tensors[`${prefix}.q_proj.weight`]);
+      const key = linear(memory, this.tensors[`${prefix}.k_proj.weight`]);
+      const value = linear(memory, this.tensors[`${prefix}.v_proj.weight`]);
 
       // attention in each head, then the heads side by side; where one is taken away, zeros stay
       const heads = new Matrix(x.rows, d_model);
