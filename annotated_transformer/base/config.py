@@ -321,7 +321,9 @@ def check_even(
 ):
     "Refuse an odd width: a sine and a cosine for each frequency."
     if width % 2:
-        raise argument_error('width', width, 'an even number: a sine and a cosine per frequency')
+        raise argument_error(
+            'width', width, 'an even number: a sine and a cosine per frequency'
+        )
 
 # %% ../../nbs/reference/config.ipynb #head-sizes
 def head_sizes(
@@ -334,7 +336,9 @@ def head_sizes(
     check_sizes(d_model=d_model, n_heads=n_heads)
     if (d_k is None or d_v is None) and d_model % n_heads:
         raise argument_error(
-            'n_heads', n_heads, f'a divisor of d_model = {d_model}, or both d_k and d_v given'
+            'n_heads',
+            n_heads,
+            f'a divisor of d_model = {d_model}, or both d_k and d_v given',
         )
     d_k = d_model // n_heads if d_k is None else d_k
     d_v = d_model // n_heads if d_v is None else d_v
