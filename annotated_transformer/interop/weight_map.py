@@ -409,7 +409,7 @@ BERT_POOLER = {'pooler.*': 'pooler.dense.*'}
 BERT_MASKED_LM_HEAD = {
     'transform.*': 'cls.predictions.transform.dense.*',
     'norm.*': 'cls.predictions.transform.LayerNorm.*',
-    'bert.input.tokens.bias': 'cls.predictions.bias',
+    'output.bias': 'cls.predictions.bias',
 }
 CLASSIFIER = {'output.*': 'classifier.*'}  # of BERT and of ViT
 

@@ -21,7 +21,8 @@ from ..text.words import CLS_ID, MASK_ID, SEP_ID, UNK_ID
 from ..training.data import PAD
 
 # %% auto #0
-__all__ = ['BERTConfig', 'BERTEmbedding', 'BERT', 'mask_tokens', 'MaskedLanguageModel', 'SentenceClassifier', 'init_bert_weights']
+__all__ = ['BERTConfig', 'BERTEmbedding', 'BERT', 'mask_tokens', 'WordHead', 'MaskedLanguageModel', 'SentenceClassifier',
+           'init_bert_weights']
 
 # %% ../../nbs/6_descendants/3_bert.ipynb #bertconfig
 @dataclass(frozen=True)
@@ -151,6 +152,25 @@ def mask_tokens(
     return inputs, torch.where(chosen, ids, config.pad_id)
 
 # %% ../../nbs/6_descendants/3_bert.ipynb #maskedlanguagemodel
+class WordHead(nn.Module):
+    "The token embedding, read backwards, and a bias for each word. Source: Devlin et al. 2019."
+
+    def __init__(self, tokens: TokenEmbedding):  # of the model: shared, not copied
+        super().__init__()
+        self.tokens = tokens
+        self.bias = nn.Parameter(torch.zeros(len(tokens.weight)))
+
+    @property
+    def weight(self) -> Tensor:  # V D
+        return self.tokens.weight
+
+    def logits(
+        self,
+        hidden: Tensor,  # *batch D
+    ) -> Tensor:  # *batch V
+        return self.tokens.logits(hidden) + self.bias
+
+
 class MaskedLanguageModel(nn.Module):
     "BERT with a head that names the word at each position. Source: Devlin et al. 2019."
 
@@ -162,8 +182,7 @@ class MaskedLanguageModel(nn.Module):
         self.transform = nn.Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = LayerNorm(config.d_model, config.norm_eps)
-        self.output = self.bert.input.tokens  # the embedding makes the logits, too
-        self.output.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.output = WordHead(self.bert.input.tokens)
         init_bert_weights(self.transform, config.d_model)
 
     def forward(
