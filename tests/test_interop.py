@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from annotated_transformer.training.checkpoint import build_empty, load_model, save_model
+from annotated_transformer.base.atomic_folders import write_folder
+from annotated_transformer.training.checkpoint import (
+    CONVERTED,
+    build_empty,
+    distinct_weights,
+    load_model,
+    save_model,
+)
 from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (
@@ -24,8 +31,8 @@ from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViT, ViTConfig
 from annotated_transformer.decoding.search import beam_search
-from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer.core.positions import SinusoidalPositions, sinusoids
+from annotated_transformer.core.transformer import Transformer, TransformerConfig
 from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -839,6 +846,95 @@ def test_a_model_is_read_in_the_type_it_was_saved_in(positions, dtype, tmp_path)
     config = TransformerConfig.preset("tiny", positions=positions)
     model = randomised(Transformer(config)).to(dtype)
     same_in_all(load_model(save_model(model, tmp_path / "model"), Transformer), model)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_table_of_positions_is_exact_again_in_single_precision(dtype):
+    positions = SinusoidalPositions(8, 20).to(dtype)
+    assert positions.table.dtype == dtype
+    assert torch.equal(positions.float().table, sinusoids(20, 8))
+
+
+def save_in_format_3(model, folder):
+    "As it was until format 4: W^Q over W^K over W^V in one matrix, and some other names."
+    weights = {}
+    for name, tensor in distinct_weights(model).items():
+        if ".q_proj." in name:
+            three = [name.replace(".q_proj.", f".{letter}_proj.") for letter in "qkv"]
+            parts = [model.get_parameter(part).detach() for part in three]
+            weights[name.replace(".q_proj.", ".qkv_proj.")] = torch.cat(parts)
+        elif ".k_proj." not in name and ".v_proj." not in name:
+            name = name.replace("embed.read.", "embed.embedding.")
+            if type(model) is Transformer:  # its shared matrix went by its first place
+                name = name.replace("output.weight", "src_embed.embedding.weight")
+            for letter, word in dict(q="query", k="key").items():
+                name = name.replace(f".{letter}_norm.", f".{word}_norm.")
+            weights[name] = tensor
+
+    options = dict(model=type(model).__name__, format=CONVERTED, **model.config.to_dict())
+    with write_folder(folder) as new:
+        (new / "config.json").write_text(json.dumps(options))
+        save_file(weights, new / "model.safetensors")
+    return weights
+
+
+@pytest.mark.parametrize(
+    "model", list(models_of_ours()), ids=lambda model: type(model).__name__
+)
+def test_a_folder_of_format_3_is_read(model, tmp_path):
+    "Every weight is the same to the last bit. A packed matrix of the wrong height is refused."
+    randomised(model)
+    weights = save_in_format_3(model, tmp_path / "old")
+    packed = [name for name in weights if ".qkv_proj." in name]
+    assert packed and not any(".q_proj." in name for name in weights)
+    same_in_all(load_model(tmp_path / "old", type(model)), model)
+
+    # saved again, it is a folder of today's
+    again = save_model(load_model(tmp_path / "old", type(model)), tmp_path / "new")
+    assert not any(".qkv_proj." in name for name in load_file(again / "model.safetensors"))
+
+    weights[packed[0]] = weights[packed[0]][:-1].contiguous()
+    with write_folder(tmp_path / "cut") as new:
+        (new / "config.json").write_text((tmp_path / "old" / "config.json").read_text())
+        save_file(weights, new / "model.safetensors")
+    with pytest.raises(ValueError, match="left over: .*qkv_proj"):
+        load_model(tmp_path / "cut", type(model))
+
+
+@torch.no_grad()
+def test_a_folder_of_format_3_gives_the_same_logits(tmp_path):
+    model = randomised(Transformer(TransformerConfig.preset("tiny", attention_bias=True)))
+    save_in_format_3(model, tmp_path / "old")
+    inputs = inputs_of("MarianMTModel")
+    assert torch.equal(load_model(tmp_path / "old", Transformer)(*inputs), model(*inputs))
+
+
+@torch.no_grad()
+def test_peft_finds_the_projections_by_their_usual_names():
+    "LoRA on queries and values, and then merged into their matrices."
+    peft = pytest.importorskip("peft")
+    model = randomised(Transformer(TransformerConfig.preset("tiny")))
+    inputs = inputs_of("MarianMTModel")
+    before = model(*inputs)
+
+    adapted = peft.get_peft_model(
+        model, peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
+    ).eval()
+    names = {name for name, weight in adapted.named_parameters() if weight.requires_grad}
+    attentions = 3 * model.config.n_layers
+    assert len(names) == attentions * 2 * 2 and all("_proj.lora_" in name for name in names)
+    assert torch.equal(adapted(*inputs), before)
+
+    for name, weight in adapted.named_parameters():
+        if name in names:
+            nn.init.normal_(weight, std=0.1)
+    after = adapted(*inputs)
+    assert not torch.allclose(after, before)
+    cached = greedy_decode(model, inputs[0], 5)
+    assert torch.equal(cached.ids, greedy_decode(UncachedDecoder(model), inputs[0], 5).ids)
+
+    merged = adapted.merge_and_unload()
+    torch.testing.assert_close(merged(*inputs), after)
 
 
 def test_loading_imports_no_compiler(tmp_path):
