@@ -86,7 +86,7 @@ class WeightMap:
 
 # %% ../../nbs/reference/weight_maps.ipynb #expand-names
 def expand_names(
-    table: dict[str, str],  # our name -> theirs; theirs stacks all of ours that it is of
+    table: dict[str, str],  # our name -> theirs, which stacks all of ours that name it
     n_layers: int,  # for `{i}`
     prefix: str = '',  # before all names, ours and theirs
 ) -> list[WeightMap]:
@@ -504,7 +504,7 @@ def set_extra_bos(
     model: Transformer,  # whose last id is a BOS that Marian lacks
 ):
     "Give BOS the vector of PAD, and a bias that keeps it from being written."
-    embedding = model.src_embed.read.weight  # V D, of both sides
+    embedding = model.output.weight  # V D, of both sides
     embedding[-1] = embedding[model.config.pad_id]
     model.get_parameter('output.bias')[-1] = MASKED_BIAS
 
