@@ -91,13 +91,6 @@ class InputEmbedding(nn.Module):
     ) -> Tensor:  # B L D
         return self.dropout(self.positions(self.read(inputs), start))
 
-    def _apply(self, *args, **options):  # of `.to`, `.half`, `.float`
-        before = self.table.dtype
-        super()._apply(*args, **options)
-        if self.table.dtype != before:  # else numbers that were rounded would stay so
-            self.table = sinusoids(*self.table.shape).to(self.table)
-        return self
-
 # %% ../../nbs/1_model/7_positions.ipynb #learnedpositions
 class LearnedPositions(nn.Module):
     "Add a learned vector for each position. Source: section 3.5 and Table 3 (E)."
