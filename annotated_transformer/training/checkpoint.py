@@ -396,7 +396,7 @@ class Checkpoints:
         try:
             with write_folder(self.path(step)) as new:
                 write_model(state.model, new)
-                torch.save(values, new / 'training.pt')
+                torch.save({**values, 'format': FORMAT}, new / 'training.pt')
                 state.history.save(new / 'history.csv')
         except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError
             kept = (
@@ -427,7 +427,7 @@ class Checkpoints:
 
     def load(self, state) -> bool:  # a `TrainingState`, changed; whether there was one
         """Resume from the newest checkpoint that can be read. Raises `ValueError` if it belongs to
-        another run, or if processes differ."""
+        another run or an older library, or if processes differ."""
         run_on_rank_zero(self.remove_unfinished)
         step, weights, values = self.read_newest()
         steps = gather_values(step)
@@ -439,6 +439,16 @@ class Checkpoints:
             )
         if step == 0:
             return False
+
+        # what an optimizer remembers can't be converted as weights can
+        version = values.get('format', CONVERTED)
+        if version != FORMAT:
+            raise argument_error(
+                'checkpoints',
+                f'a run of format {version} in {self.folder}',
+                f'one of format {FORMAT}: finish it with the version of this library that '
+                'began it, or begin again in another folder',
+            )
 
         model = unwrap_compiled(state.model)
         check_fit(model, weights)
