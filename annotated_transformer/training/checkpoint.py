@@ -279,7 +279,9 @@ def convert_weights(
                 continue
 
         new_name = name.replace('embed.embedding.', 'embed.read.')
-        new_name = new_name.replace('.query_norm.', '.q_norm.').replace('.key_norm.', '.k_norm.')
+        new_name = new_name.replace('.query_norm.', '.q_norm.').replace(
+            '.key_norm.', '.k_norm.'
+        )
         converted[new_name if new_name in expected else name] = tensor
     return converted
 

@@ -304,7 +304,7 @@ def chunked_cross_entropy(
 
 # %% ../../nbs/depth/loss_and_batches_in_depth.ipynb #chunked-sequence-loss
 class OutputLayer(Protocol):
-    "What turns a model's last vectors into logits: `TokenEmbedding`, `LMHead` or the like."
+    "What turns a model's last vectors into logits: `TokenEmbedding` or the like."
 
     weight: Tensor  # V D
     bias: Tensor | None  # V, on the logits
