@@ -30,6 +30,8 @@ MODELS = {
     "core.layers",
     "core.embeddings",
     "core.positions",
+    "core.rotary",
+    "core.kv_cache",
     "core.transformer",
 }
 # They are for people who have matplotlib and typer; all other modules need torch alone.
