@@ -7,8 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
-from annotated_transformer.core.attention import ATTENTIONS, reference_attention
+from annotated_transformer.core.attention import scaled_dot_product_attention
 from annotated_transformer.base.config import allowed_types
 from annotated_transformer.training.data import (
     EOS,
@@ -20,9 +21,9 @@ from annotated_transformer.training.data import (
 from annotated_transformer.text.held_out import is_held_out
 from annotated_transformer.tasks.synthetic import TASKS
 from annotated_transformer.decoding.greedy import greedy_decode
-from annotated_transformer.core.transformer_config import NORM_ORDERS
 from annotated_transformer.core.positions import POSITIONS
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.core.rotary import RotaryAttention
 from annotated_transformer.training.loss import cross_entropy, reference_cross_entropy
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
@@ -35,7 +36,7 @@ pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=12)
 
 @few
 @given(size, size, size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
-def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, density):
+def test_the_kernel_equals_the_formula(b, h, q, k, d_k, d_v, seed, density):
     torch.manual_seed(seed)
     query, key, value = (
         torch.randn(b, h, q, d_k),
@@ -43,33 +44,46 @@ def test_every_attention_equals_the_reference(b, h, q, k, d_k, d_v, seed, densit
         torch.randn(b, h, k, d_v),
     )
     mask = torch.rand(b, 1, q, k) < density  # density 0 masks everything
-    expected = reference_attention(query, key, value, mask)
+    expected = scaled_dot_product_attention(query, key, value, mask)
     assert expected.isfinite().all()
-    for name, attention in ATTENTIONS.items():
-        assert torch.allclose(
-            attention(query, key, value, mask), expected, rtol=0, atol=1e-5
-        ), name
+    found = F.scaled_dot_product_attention(query, key, value, mask)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-5)
 
-    triangle = reference_attention(
-        query, query, query, torch.arange(q) <= torch.arange(q)[:, None]
-    )
-    for name, attention in ATTENTIONS.items():
-        assert torch.allclose(
-            attention(query, query, query, is_causal=True), triangle, rtol=0, atol=1e-5
-        ), name
+    triangle = torch.arange(q) <= torch.arange(q)[:, None]
+    expected = scaled_dot_product_attention(query, query, query, triangle)
+    found = F.scaled_dot_product_attention(query, query, query, is_causal=True)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-5)
 
 
 @few
-@given(size, size, size, size, st.integers(0, 2**31))
-def test_projecting_at_once_equals_projecting_apart(n_heads, d_k, d_v, length, seed):
+@given(size, size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
+def test_keys_and_values_may_be_computed_before(n_heads, d_k, d_v, n, k, seed, density):
     torch.manual_seed(seed)
     mha = MultiHeadAttention(6, n_heads, d_k=d_k, d_v=d_v, bias=True)
-    x = torch.randn(2, length, 6)
-    assert torch.allclose(mha(x), mha(x, x.clone()), rtol=0, atol=1e-5)
+    memory, mask = torch.randn(2, k, 6), torch.rand(2, 1, 1, k) < density
+    x = torch.randn(2 * 3, n, 6)  # three hypotheses of each source
+    expected = mha(x, memory.repeat_interleave(3, 0), mask=mask.repeat_interleave(3, 0))
+    found = mha(x, mha.key_value(memory), mask=mask)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-5)
 
 
 @few
-@given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(sorted(NORM_ORDERS)))
+@given(st.lists(size, min_size=1, max_size=4), st.booleans(), st.integers(0, 2**31))
+def test_a_cache_gives_what_all_words_at_once_give(lengths, rotary, seed):
+    torch.manual_seed(seed)
+    kind = RotaryAttention if rotary else MultiHeadAttention
+    mha = kind(8, 2).double()
+    x = torch.randn(2, sum(lengths), 8, dtype=torch.float64)
+    cache = mha.new_cache()
+    with torch.no_grad():
+        parts = [mha(part, is_causal=True, cache=cache) for part in x.split(lengths, 1)]
+        expected = mha(x, is_causal=True)
+    assert torch.allclose(torch.cat(parts, 1), expected, rtol=0, atol=1e-10)
+    assert cache.length == sum(lengths)
+
+
+@few
+@given(pairs, st.sampled_from(sorted(POSITIONS)), st.sampled_from(["post", "pre"]))
 def test_padding_never_changes_a_prediction(sentences, positions, norm):
     torch.manual_seed(0)
     config = TransformerConfig(
@@ -157,7 +171,7 @@ def test_the_fused_loss_equals_the_formula(length, vocab_size, smoothing, seed):
 
 CONFIGS = {
     "training.loop": "TrainConfig",
-    "core.transformer_config": "TransformerConfig",
+    "core.transformer": "TransformerConfig",
     "models.gpt": "GPTConfig",
     "models.bert": "BERTConfig",
     "models.vit": "ViTConfig",
