@@ -26,7 +26,9 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         check_sizes(vocab_size=vocab_size, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
-        self.register_parameter('bias', None)  # of the logits; published models may have one
+        self.register_parameter(
+            'bias', None
+        )  # of the logits; published models may have one
         self.scale = d_model**0.5 if scale is None else scale
 
     def forward(

@@ -58,7 +58,9 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         x: Tensor,  # B Q D, the words that ask
-        memory: Tensor | ProjectedMemory | None = None,  # B K D, the words they look at; None: x
+        memory: Tensor
+        | ProjectedMemory
+        | None = None,  # B K D, the words they look at; None: x
         *,
         mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
         is_causal: bool = False,  # no word sees a later one
@@ -110,7 +112,9 @@ class MultiHeadAttention(nn.Module):
 
     def weights(self, query, key, mask=None, is_causal=False):  # -> B H Q K
         if is_causal:
-            mask = combine_masks(mask, causal_mask(query.shape[2], key.shape[2], key.device))
+            mask = combine_masks(
+                mask, causal_mask(query.shape[2], key.shape[2], key.device)
+            )
         return attention_weights(query, key, mask)
 
     def output(self, heads):  # B H Q Dv -> B Q D

@@ -73,7 +73,11 @@ class Decoder(nn.Module):
                 x = layer(x, memory, memory_mask, is_causal=True)
             else:
                 x = layer(
-                    x, cache.memory[i], cache.memory_mask, is_causal=True, cache=cache.layers[i]
+                    x,
+                    cache.memory[i],
+                    cache.memory_mask,
+                    is_causal=True,
+                    cache=cache.layers[i],
                 )
         return self.final_norm(x)
 
@@ -85,7 +89,8 @@ class Decoder(nn.Module):
         "A cache without words, with the keys and values of the memory."
         own = [layer.self_attention.new_cache() for layer in self.layers]
         projected = [
-            ProjectedMemory(*layer.cross_attention.key_value(memory)) for layer in self.layers
+            ProjectedMemory(*layer.cross_attention.key_value(memory))
+            for layer in self.layers
         ]
         return DecoderCache(own, projected, memory_mask)
 
