@@ -117,7 +117,7 @@ def tiled_attention(
     # a query that may attend to nothing gets 0
     return (output / total.clamp(min=limits.tiny)).to(value.dtype)
 
-
+# %% ../../nbs/8_speed/2_flash_attention.ipynb #tiledattention
 class TiledAttention(MultiHeadAttention):
     "`MultiHeadAttention` tile by tile: no table of all queries and keys."
 

@@ -15,15 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..base.config import argument_error
-from .greedy import answer_limit, source_limit
-from ..core.embeddings import LMHead, TokenEmbedding
-from ..core.multi_head_attention import QKVProjection
+from ..base.config import argument_error, check_sizes
+from ..core.embeddings import TokenEmbedding
+from ..core.static_cache import StaticStep, make_room
 
 # %% auto #0
-__all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'ReadOnly', 'Skinny', 'SkinnyLinear', 'SkinnyQKVProjection',
-           'SkinnyEmbedding', 'SkinnyLMHead', 'linear_weights', 'clock', 'speedup', 'measure_products', 'PreparedCopy',
-           'prepare_for_decoding', 'Compiled']
+__all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'ReadOnly', 'Skinny', 'SkinnyLinear', 'SkinnyEmbedding',
+           'linear_weights', 'clock', 'speedup', 'measure_products', 'PreparedCopy', 'prepare_for_decoding', 'Compiled']
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #few-rows-linear
 def row_class(
@@ -140,38 +138,6 @@ class SkinnyLinear(Skinny, nn.Linear):
         return self.skinny.linear(x, self.bias)
 
 
-class SkinnyQKVProjection(Skinny, QKVProjection):
-    "The projections of an attention, all or some of them at once."
-
-    def __init__(
-        self,
-        plain: QKVProjection,  # the layer that it stands for
-        faster: frozenset[int],  # each `row_class` that gains
-    ):
-        with torch.device('meta'):
-            super().__init__(
-                plain.in_features,
-                plain.n_heads,
-                n_kv_heads=plain.n_kv_heads,
-                d_k=plain.d_k,
-                d_v=plain.d_v,
-            )
-        self.weight = plain.weight
-        self.bias = plain.bias
-        self.skinny = SkinnyWeight(plain.weight, faster)
-        self.slices = {}  # (first row, last row) -> `SkinnyWeight`, made once
-
-    def project_rows(self, x, rows=None):  # as there
-        if rows is None:
-            return self.skinny.linear(x, self.bias)
-
-        key = (rows.start, rows.stop)  # a slice can't be a key before Python 3.12
-        if key not in self.slices:
-            self.slices[key] = SkinnyWeight(self.weight[rows], self.skinny.faster)
-        bias = None if self.bias is None else self.bias[rows]
-        return self.slices[key].linear(x, bias)
-
-
 class SkinnyEmbedding(Skinny, TokenEmbedding):
     "An embedding whose logits are computed faster for few rows."
 
@@ -184,21 +150,6 @@ class SkinnyEmbedding(Skinny, TokenEmbedding):
         with torch.device('meta'):
             super().__init__(vocab_size, d_model, scale=plain.scale)
         self.weight = plain.weight
-        self.skinny = SkinnyWeight(plain.weight, faster)
-
-    def logits(self, hidden):  # *batch D -> *batch V
-        return self.skinny.linear(hidden)
-
-
-class SkinnyLMHead(Skinny, LMHead):
-    "The same with a bias for each token."
-
-    def __init__(
-        self,
-        plain: LMHead,  # the layer that it stands for
-        faster: frozenset[int],  # each `row_class` that gains
-    ):
-        super().__init__(plain.embedding)
         self.bias = plain.bias
         self.skinny = SkinnyWeight(plain.weight, faster)
 
@@ -206,12 +157,7 @@ class SkinnyLMHead(Skinny, LMHead):
         return self.skinny.linear(hidden, self.bias)
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #weight-of
-SKINNY = {
-    nn.Linear: SkinnyLinear,
-    QKVProjection: SkinnyQKVProjection,
-    TokenEmbedding: SkinnyEmbedding,
-    LMHead: SkinnyLMHead,
-}
+SKINNY = {nn.Linear: SkinnyLinear, TokenEmbedding: SkinnyEmbedding}
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #measure-products
 def linear_weights(
@@ -300,15 +246,15 @@ class PreparedCopy(ReadOnly, nn.Module):
     """A copy of a model, for inference only. Raises `ValueError` where it is trained or
     converted, before any part of it has changed."""
 
-    model: Any  # a module with `prefill` and `decode_step`
-
     def __init__(
         self,
-        model: nn.Module,  # with `prefill` and `decode_step`
+        model: Any,  # a module with `start` and `step`
     ):
         super().__init__()
         self.model = model
         self.config = model.config
+        self.max_positions = getattr(model, 'max_positions', None)
+        self.max_source = getattr(model, 'max_source', None)
         self.eval()
 
     def train(self, mode=True):
@@ -323,17 +269,11 @@ class PreparedCopy(ReadOnly, nn.Module):
     ):
         return self.model(*inputs, **options)
 
-    def prefill(self, *inputs, **options):
-        return self.model.prefill(*inputs, **options)
+    def start(self, src):
+        return self.model.start(src)
 
-    def decode_step(self, *inputs, **options):
-        return self.model.decode_step(*inputs, **options)
-
-    def max_answer(self, src):  # tokens
-        return answer_limit(self.model, src)
-
-    def max_source(self):  # tokens
-        return source_limit(self.model)
+    def step(self, ids, cache):
+        return self.model.step(ids, cache)
 
 
 def prepare_for_decoding(
@@ -369,22 +309,26 @@ def prepare_for_decoding(
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #compiled
 class Compiled:
-    """A model with a compiled `decode_step`, and a static cache. For models that were not
+    """A model whose steps are compiled, with a static cache. For models that were not
     prepared."""
-
-    model: Any  # a module with `prefill` and `decode_step`
 
     def __init__(
         self,
-        model: nn.Module,  # with `prefill` and `decode_step`, in evaluation mode
+        model: Any,  # in evaluation mode: a Transformer, or a decoder-only model
+        room: int,  # maximum number of tokens, a prompt's with those of its answer
+        *,
         mode: str | None = None,  # of `torch.compile`; 'reduce-overhead': graphs on a GPU
     ):
+        check_sizes(room=room)
+        if room > model.config.max_len:
+            expected = f'at most max_len = {model.config.max_len:,}'
+            raise argument_error('room', room, expected)
+
         self.model = model
         self.config = model.config
-
-        # without its `no_grad`, which has to begin outside of what is compiled
-        undecorated = type(model).decode_step.__wrapped__  # pyright: ignore[reportAttributeAccessIssue]
-        self.step = torch.compile(undecorated, mode=mode)
+        self.max_positions = room
+        self.max_source = getattr(model, 'max_source', None)
+        self.static_step = torch.compile(StaticStep(model), mode=mode)
 
     @property
     def training(self) -> bool:  # the mode of the model
@@ -393,21 +337,30 @@ class Compiled:
     def parameters(self):
         return self.model.parameters()
 
-    def max_answer(self, src):  # tokens
-        return answer_limit(self.model, src)
-
-    def max_source(self):  # tokens
-        return source_limit(self.model)
-
-    def prefill(self, *inputs, **options):  # B S -> logits B V, cache
-        return self.model.prefill(*inputs, static=True, **options)
+    def start(self, src):
+        return self.model.start(src)
 
     @torch.no_grad()
-    def decode_step(self, ids, cache):  # B W -> logits B W V
-        first = cache.layers[0]
-        end = first.n_claimed + ids.shape[1]
-        first.check_room(end)
+    def step(self, ids, cache):
+        length = cache.length
+        end = length + ids.shape[1]
+        if end > self.max_positions:
+            expected = f'at most room = {self.max_positions:,} tokens'
+            raise argument_error('cache', end, expected)
 
-        logits = self.step(self.model, ids, cache)
-        first.n_claimed = end  # a compiled step doesn't count
+        # the first ids, as many as there are
+        if length == 0:
+            return self.model.step(ids, cache)
+
+        keys, values = make_room(cache, self.max_positions)
+        logits = self.static_step(
+            ids,
+            torch.full((), length, device=ids.device),
+            keys,
+            values,
+            cache.memory,
+            cache.memory_mask,
+        )
+        for layer in cache.layers:
+            layer.length = end
         return logits
