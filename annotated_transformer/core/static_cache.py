@@ -21,6 +21,10 @@ __all__ = ['StaticCache', 'StaticStep', 'make_room']
 class StaticCache(KVCache):
     "Keys and values in a buffer of one size. A mask has to hide what isn't filled."
 
+    key: Tensor
+    value: Tensor
+    length: Tensor
+
     def __init__(
         self,
         key: Tensor,  # B H room Dk, changed in place

@@ -34,12 +34,7 @@ from annotated_transformer.training.loss import sequence_loss
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.mixture_of_experts import balanced_loss
-from annotated_transformer.models.modern_layers import (
-    GroupedQueryAttention,
-    RMSNorm,
-    SwiGLU,
-)
-from annotated_transformer.core.multi_head_attention import MultiHeadAttention
+from annotated_transformer.models.modern_layers import RMSNorm, SwiGLU
 from annotated_transformer.training.loop import evaluate, train
 from annotated_transformer.core.transformer import init_weights
 
@@ -51,7 +46,8 @@ def exchange(model: nn.Module, kind: type, build) -> nn.Module:
     for name, module in list(model.named_modules()):
         if type(module) is kind:
             model.set_submodule(name, build(module))
-    return init_weights(model)
+    init_weights(model)
+    return model
 
 
 def gpt(vocab_size: int, positions: str) -> GPT:
@@ -77,17 +73,6 @@ def with_swiglu(model: GPT) -> GPT:
         model,
         FeedForward,
         lambda old: SwiGLU(old.linear1.in_features, 2 * old.linear1.out_features // 3 + 1),
-    )
-
-
-def with_shared_heads(model: GPT, n_kv_heads: int) -> GPT:
-    "Heads that share keys and values; the biases go, too."
-    return exchange(
-        model,
-        MultiHeadAttention,
-        lambda old: GroupedQueryAttention(
-            old.out_proj.out_features, old.qkv_proj.n_heads, n_kv_heads, rotary=old.rotary
-        ),
     )
 
 
@@ -125,8 +110,8 @@ GROUPS = {"since_2017": LAYERS, "mixture_of_experts": EXPERTS}
 
 def bytes_per_token(model: nn.Module) -> int:
     "What the cache keeps for each token, in float32."
-    parts = [layer.self_attention.qkv_proj for layer in model.blocks.layers]
-    return sum(4 * p.n_kv_heads * (p.d_k + p.d_v) for p in parts)
+    parts = [layer.self_attention for layer in model.blocks.layers]
+    return sum(4 * (p.k_proj.out_features + p.v_proj.out_features) for p in parts)
 
 
 if __name__ == "__main__":

@@ -222,7 +222,7 @@ def her_or_their(translator: Translator) -> dict:
             memory, mask = read[source][0].clone(), read[source][1]
             memory[0, at[source]] = read[pronoun][0][0, at[pronoun]]
             ids = torch.tensor([[model.config.bos_id, *before_pronoun(begun[beginning])]])
-            logits = model.logits(model.decode(ids, memory, mask)[0, -1])
+            logits = model.output.logits(model.decode(ids, memory, mask)[0, -1])
             odds.setdefault((beginning, source, pronoun), []).append(
                 (logits[their] - logits[her]).item()
             )

@@ -66,17 +66,17 @@ def theirs(model, src, length: int, beam: int):
 def time_uncached(model, src, length: int, device: str, samples: int) -> float:
     "Seconds for an answer without a cache, from steps at evenly spaced positions."
     uncached, times = UncachedDecoder(model), []
-    _, prefixes = uncached.prefill(src, length)
+    _, prefixes = uncached.start(src)
     for i in range(samples):
         position = int((i + 0.5) * length / samples)
         prefixes.ids = torch.full(
-            (len(src), 1, position), 3, device=device
+            (len(src), position), 3, device=device
         )  # the newest token comes on top
         newest = torch.full((len(src), 1), 3, device=device)
         times.append(
             seconds(
                 lambda newest=newest: (
-                    uncached.decode_step(newest, prefixes)[:, 0].log_softmax(-1).argmax(-1)
+                    uncached.step(newest, prefixes).log_softmax(-1).argmax(-1)
                 ),
                 device,
             )
@@ -109,7 +109,9 @@ def compare(models: dict, src, length: int, beam: int, device: str, rounds: int)
     for name in sides:
         if "compiled" in name:
             model = Compiled(
-                models[name], mode="reduce-overhead" if device == "cuda" else None
+                models[name],
+                room=length,
+                mode="reduce-overhead" if device == "cuda" else None,
             )
             sides[name] = partial(ours, model, src, length, beam)
             sides[name]()  # compiles
@@ -174,9 +176,10 @@ def by_position(model, src, length: int, device: str, rounds: int) -> dict:
     "Milliseconds of a cached step early and late in an answer, and those of its attention alone."
     times = []
     for _ in range(rounds):
-        _, cache = model.prefill(src, length + 1)
+        bos, cache = model.start(src)
+        model.step(bos, cache)
         newest = torch.full((len(src), 1), 3, device=device)
-        step = partial(model.decode_step, newest, cache)
+        step = partial(model.step, newest, cache)
         times.append([seconds(step, device) for _ in range(length)])
     step = [statistics.median(column) for column in zip(*times)]
     quarter = length // 4

@@ -22,7 +22,6 @@ from support.machine import Results, arguments, rounded, seconds
 from torch import nn
 from torch._dynamo.utils import counters
 
-from annotated_transformer.core.attention import fused_attention, reference_attention
 from annotated_transformer.training.data import Batch, batch_by_tokens, padding_fraction
 from annotated_transformer.core.dropout import Dropout
 from annotated_transformer.training.loss import (
@@ -63,6 +62,20 @@ class Setup:
     memory: str = "pageable"  # that batches are copied to a GPU from
     precision: str = "float32"
     compiled: bool = False
+
+
+class FormulaAttention(MultiHeadAttention):
+    "It keeps the table of weights."
+
+    def attend(self, query, key, value, mask=None, is_causal=False):
+        return self.dropout(self.weights(query, key, mask, is_causal)) @ value
+
+
+class FormulaConfig(TransformerConfig):
+    def attention(self, i):
+        return self.attention_of_kind(FormulaAttention)
+
+    cross_attention = attention
 
 
 # what is said of it, what it changes, where it makes sense
@@ -124,18 +137,12 @@ class Climber:
     ):
         torch.manual_seed(SEED)
         self.setup, self.device = setup, device
-        self.model = (
-            Transformer(TransformerConfig.preset(model, vocab_size=vocab_size))
-            .to(device)
-            .train()
-        )
+        kind = TransformerConfig if setup.attention == "fused" else FormulaConfig
+        config = kind.preset(model, vocab_size=vocab_size)
+        self.model = Transformer(config).to(device).train()
         for name, module in list(self.model.named_modules()):
             if isinstance(module, Dropout) and setup.dropout == "torch":
                 self.model.set_submodule(name, nn.Dropout(module.p))
-            if isinstance(module, MultiHeadAttention):
-                module.attention_fn = (
-                    fused_attention if setup.attention == "fused" else reference_attention
-                )
         plain_adam = partial(
             torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False
         )

@@ -17,8 +17,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention as fused_attention
 
-from annotated_transformer.core.attention import fused_attention, reference_attention
+from annotated_transformer.core.attention import scaled_dot_product_attention
 from annotated_transformer.core.masks import causal_mask
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.core.tiled_attention import (
@@ -55,7 +56,7 @@ def layers(width: int, device: str) -> dict:
 
     convolution = nn.Conv1d(width, width, KERNEL, padding="same", device=device)
     return {
-        "self-attention, by the formula": attention(reference_attention),
+        "self-attention, by the formula": attention(scaled_dot_product_attention),
         "self-attention, in tiles": attention(tiled_attention),
         "self-attention, fused": attention(fused_attention),
         "self-attention, restricted": attention(
@@ -136,7 +137,7 @@ def compare_causal(device: str, rounds: int, lengths=tuple(CAUSAL_LENGTHS)) -> l
                 x,
                 {
                     "no mask": fused_attention,
-                    "a table": partial(fused_attention, mask=mask),
+                    "a table": partial(fused_attention, attn_mask=mask),
                     "is_causal": partial(fused_attention, is_causal=True),
                 },
             )

@@ -15,9 +15,10 @@ import importlib.util
 import torch
 from torch import nn
 
-from annotated_transformer.core.masks import causal_mask, to_ignore_mask
-from annotated_transformer.core.transformer import Transformer, build_embeddings
-from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer.core.embeddings import TokenEmbedding
+from annotated_transformer.core.masks import causal_mask
+from annotated_transformer.core.positions import InputEmbedding
+from annotated_transformer.core.transformer import Transformer, TransformerConfig
 
 
 class BetweenOurEnds(nn.Module):
@@ -26,7 +27,11 @@ class BetweenOurEnds(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        self.src_embed, self.tgt_embed, self.output = build_embeddings(config)
+        self.output = TokenEmbedding(config.vocab_size, config.d_model)
+        self.src_embed, self.tgt_embed = (
+            InputEmbedding(self.output, config.position_encoding(), config.dropout)
+            for _ in range(2)
+        )
 
 
 class TorchTransformer(BetweenOurEnds):
@@ -50,7 +55,7 @@ class TorchTransformer(BetweenOurEnds):
         hidden = self.core(
             self.src_embed(src),
             self.tgt_embed(tgt),
-            tgt_mask=to_ignore_mask(causal_mask(tgt.shape[1], device=tgt.device)),
+            tgt_mask=~causal_mask(tgt.shape[1], device=tgt.device),
             src_key_padding_mask=pad,
             memory_key_padding_mask=pad,
             tgt_is_causal=True,

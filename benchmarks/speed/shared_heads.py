@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 from torch.nn import functional as F
 
-from annotated_transformer.core.attention import fused_attention
 from annotated_transformer.core.masks import causal_mask
 from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
 from annotated_transformer.base.allocations import peak_bytes
@@ -39,14 +38,20 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
     shared = torch.randn(2, 1, n_kv_heads, n_keys, d_k)
 
     def repeated():
-        return fused_attention(query, *(repeat_heads(x, n_heads) for x in shared))
+        return F.scaled_dot_product_attention(
+            query, *(repeat_heads(x, n_heads) for x in shared)
+        )
 
     def folded():
         rows, _ = fold_heads(query, None, n_kv_heads)
-        return fused_attention(rows, *shared).reshape(query.shape)
+        return F.scaled_dot_product_attention(rows, *shared).reshape(query.shape)
 
     assert torch.allclose(repeated(), folded(), atol=1e-5)
-    return dict(own=lambda: fused_attention(query, *own), repeated=repeated, folded=folded)
+    return dict(
+        own=lambda: F.scaled_dot_product_attention(query, *own),
+        repeated=repeated,
+        folded=folded,
+    )
 
 
 def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: int) -> dict:
@@ -58,13 +63,15 @@ def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: i
     mask = causal_mask(length)
 
     def repeated():
-        return fused_attention(
+        return F.scaled_dot_product_attention(
             query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True
         )
 
     def folded():
         rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
-        return fused_attention(rows, key, value, mask_of_rows).reshape(query.shape)
+        return F.scaled_dot_product_attention(rows, key, value, mask_of_rows).reshape(
+            query.shape
+        )
 
     def enable_gqa():
         return F.scaled_dot_product_attention(

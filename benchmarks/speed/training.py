@@ -7,7 +7,6 @@ biases in its projections here, and dropout in all the places where `nn.Transfor
 other's time over ours, round by round, and the median of these: above 1, ours is faster. On a CPU a large product of matrices takes turns with them: what share of its rate a step reaches.
 """
 
-import copy
 import statistics
 import sys
 from functools import partial
@@ -19,14 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from speed.peers import has_right_masks, peers_here, versions
 from support.machine import Results, arguments, product, rounded, seconds
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer.core.attention import reference_attention
 from annotated_transformer.training.data import Batch, batch_pairs
 from annotated_transformer.tasks.synthetic import synthetic_pairs
 from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.training.loss import sequence_loss
-from annotated_transformer.core.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training.optimizer import build_optimizer
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.training.loop import TrainConfig, train_step
@@ -80,15 +78,11 @@ class Side:
 
 def step_flops(model: nn.Module, batch: Batch) -> int:
     "Floating-point operations of the matrix products in one forward and backward pass."
-    model = copy.deepcopy(model)
-    for (
-        module
-    ) in model.modules():  # by the formula: fused kernels are not counted everywhere
-        if isinstance(module, MultiHeadAttention):
-            module.attention_fn = reference_attention
+    # attention by the formula: fused kernels are not counted everywhere
     counter = FlopCounterMode(display=False)
-    with counter:
-        sequence_loss(model, batch).backward()
+    with sdpa_kernel(SDPBackend.MATH), counter:
+        loss = sequence_loss(model, batch)
+        torch.autograd.grad(loss, [*model.parameters()])
     return counter.get_total_flops()
 
 
