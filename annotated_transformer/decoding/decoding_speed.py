@@ -315,14 +315,16 @@ class Compiled:
     def __init__(
         self,
         model: Any,  # in evaluation mode: a Transformer, or a decoder-only model
-        room: int,  # maximum number of tokens, a prompt's with those of its answer
+        room: int | None = None,  # tokens, a prompt's and its answer's; None: max_len
         *,
         mode: str | None = None,  # of `torch.compile`; 'reduce-overhead': graphs on a GPU
     ):
+        max_len = model.config.max_len
+        if room is None:
+            room = max_len
         check_sizes(room=room)
-        if room > model.config.max_len:
-            expected = f'at most max_len = {model.config.max_len:,}'
-            raise argument_error('room', room, expected)
+        if room > max_len:
+            raise argument_error('room', room, f'at most max_len = {max_len:,}')
 
         self.model = model
         self.config = model.config

@@ -1,4 +1,4 @@
-"""Heads that share keys: with keys of their own, with the keys repeated, and with the queries folded; in a step of decoding, and in training.
+"""Heads that share keys: with keys of their own, with the keys repeated, with the queries folded, and by the kernel (`enable_gqa`); in a step of decoding, and in training.
 
     python benchmarks/speed/shared_heads.py [--keys 2048] [--threads 2] [--rounds 15]
 
@@ -19,7 +19,7 @@ from support.machine import Results, arguments
 from torch.nn import functional as F
 
 from annotated_transformer.core.masks import causal_mask
-from annotated_transformer.models.modern_layers import fold_heads, repeat_heads
+from annotated_transformer.models.modern_layers import repeat_heads
 from annotated_transformer.base.allocations import peak_bytes
 
 LENGTHS = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, and tokens of each
@@ -42,16 +42,17 @@ def ways(n_heads: int, n_kv_heads: int, d_k: int, n_keys: int) -> dict:
             query, *(repeat_heads(x, n_heads) for x in shared)
         )
 
-    def folded():
-        rows, _ = fold_heads(query, None, n_kv_heads)
+    def folded():  # the queries of a group are rows of one product
+        rows = query.unflatten(1, (n_kv_heads, -1)).flatten(2, 3)
         return F.scaled_dot_product_attention(rows, *shared).reshape(query.shape)
 
-    assert torch.allclose(repeated(), folded(), atol=1e-5)
-    return dict(
-        own=lambda: F.scaled_dot_product_attention(query, *own),
-        repeated=repeated,
-        folded=folded,
-    )
+    def enable_gqa():
+        return F.scaled_dot_product_attention(query, *shared, enable_gqa=True)
+
+    shared_ways = dict(repeated=repeated, folded=folded, enable_gqa=enable_gqa)
+    for way in shared_ways.values():
+        assert torch.allclose(way(), repeated(), atol=1e-5)
+    return dict(own=lambda: F.scaled_dot_product_attention(query, *own), **shared_ways)
 
 
 def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: int) -> dict:
@@ -67,11 +68,12 @@ def training_ways(batch: int, length: int, n_heads: int, n_kv_heads: int, d_k: i
             query, repeat_heads(key, n_heads), repeat_heads(value, n_heads), is_causal=True
         )
 
+    mask_of_rows = mask.tile(n_heads // n_kv_heads, 1)
+
     def folded():
-        rows, mask_of_rows = fold_heads(query, mask, n_kv_heads)
-        return F.scaled_dot_product_attention(rows, key, value, mask_of_rows).reshape(
-            query.shape
-        )
+        rows = query.unflatten(1, (n_kv_heads, -1)).flatten(2, 3)
+        out = F.scaled_dot_product_attention(rows, key, value, mask_of_rows)
+        return out.reshape(query.shape)
 
     def enable_gqa():
         return F.scaled_dot_product_attention(
@@ -115,7 +117,10 @@ if __name__ == "__main__":
             dict(
                 sizes,
                 milliseconds=ms,
-                **{name: ms[name] / ms["own"] for name in ("repeated", "folded")},
+                **{
+                    name: ms[name] / ms["own"]
+                    for name in ("repeated", "folded", "enable_gqa")
+                },
             )
         )
         print(found[-1], flush=True)
