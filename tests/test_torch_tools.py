@@ -12,6 +12,7 @@ from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViTConfig
+from annotated_transformer.core.static_cache import StaticStep, make_room
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 from torch import nn
@@ -191,11 +192,11 @@ def test_the_cache_uses_wrapped_layers(name):
 
 
 @pytest.mark.parametrize("name", ["transformer", "rotary", "gpt", "llama"])
-def test_packed_projections_may_be_adapted_by_their_weight(name):
+def test_projections_may_be_adapted_by_their_weight(name):
     model, inputs = built(name)
     before = model(*inputs)
     for part_name, part in list(model.named_modules()):
-        if part_name.endswith("qkv_proj"):
+        if part_name.endswith(("q_proj", "k_proj", "v_proj")):
             low_rank = LowRankWeight(*part.weight.shape)
             nn.utils.parametrize.register_parametrization(part, "weight", low_rank)
     after = model(*inputs)
@@ -227,6 +228,29 @@ def test_an_exported_model_reads_texts_of_any_length(name):
     exported = torch.export.export(model, inputs, dynamic_shapes=axes).module()
     others = [torch.cat([x, x], 1)[:, :7] for x in inputs]
     torch.testing.assert_close(exported(*others), model(*others))
+
+
+@pytest.mark.parametrize(
+    "name", ["transformer", "learned", "rotary", "gpt", "llama", "captioner"]
+)
+@torch.no_grad()
+def test_an_exported_step_goes_on_where_the_model_would(name):
+    model, inputs = built(name)
+    more = torch.randint(3, 13, (3, 4))
+
+    (first, cache), (_, static) = model.start(inputs[0]), model.start(inputs[0])
+    model.step(first, cache)
+    model.step(first, static)
+    length = static.length
+    keys, values = make_room(static, length + 4)
+    source = static.memory, static.memory_mask
+
+    example = more[:, :1], torch.tensor(length), keys, values, *source
+    exported = torch.export.export(StaticStep(model), example).module()
+    for t in range(4):
+        ids = more[:, t : t + 1]
+        found = exported(ids, torch.tensor(length + t), keys, values, *source)
+        torch.testing.assert_close(found, model.step(ids, cache))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
