@@ -17,6 +17,8 @@ from ..base.tensor_checks import check_token_ids
 class TokenEmbedding(nn.Module):
     "Ids to vectors, and vectors back to logits, through one matrix. Source: section 3.4."
 
+    bias: nn.Parameter | None  # of the logits; published models may have one
+
     def __init__(
         self,
         vocab_size: int,  # V
@@ -26,9 +28,7 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         check_sizes(vocab_size=vocab_size, d_model=d_model)
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
-        self.register_parameter(
-            'bias', None
-        )  # of the logits; published models may have one
+        self.register_parameter('bias', None)
         self.scale = d_model**0.5 if scale is None else scale
 
     def forward(

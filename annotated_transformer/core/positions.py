@@ -41,6 +41,7 @@ def sinusoids(
 class SinusoidalPositions(nn.Module):
     "Add sines and cosines of the position. Source: section 3.5."
 
+    table: Tensor  # max_len D
     limit = None  # positions that there are: any number
 
     def __init__(
@@ -56,16 +57,22 @@ class SinusoidalPositions(nn.Module):
         x: Tensor,  # B L D
         start: int = 0,  # position of the first
     ) -> Tensor:  # B L D
+        if self.table.is_meta and not x.is_meta:  # the model was built without numbers
+            length, d_model = self.table.shape
+            self.table = sinusoids(length, d_model).to(x)
         length = x.shape[1]
         if isinstance(start, int) and start + length > len(self.table):
             return x + sinusoids(length, x.shape[2], start).to(self.table)
         return x + self.table[start + torch.arange(length, device=x.device)]
 
     def _apply(self, *args, **options):  # of `.to`, `.half`, `.float`
-        before = self.table.dtype
+        before = self.table
         super()._apply(*args, **options)
-        if self.table.dtype != before:  # else numbers that were rounded would stay so
-            table = sinusoids(*self.table.shape, dtype=self.table.dtype)
+
+        # what was rounded would stay rounded, and `meta` has no numbers
+        if before.is_meta or before.dtype != self.table.dtype:
+            length, d_model = self.table.shape
+            table = sinusoids(length, d_model, dtype=self.table.dtype)
             self.table = table.to(self.table.device)
         return self
 

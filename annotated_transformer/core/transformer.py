@@ -7,6 +7,7 @@ __all__ = ['Encoder', 'Decoder', 'TransformerConfig', 'init_weights', 'Transform
 
 # %% ../../nbs/1_model/8_transformer.ipynb #imports-exported
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,9 @@ class Encoder(nn.Module):
         config: StackConfig,  # makes the layers
     ):
         super().__init__()
-        self.layers = nn.ModuleList(config.encoder_layer(i) for i in range(config.n_layers))
+        self.layers: Any = nn.ModuleList(
+            config.encoder_layer(i) for i in range(config.n_layers)
+        )
         self.final_norm = config.final_norm()
 
     def forward(
@@ -57,7 +60,9 @@ class Decoder(nn.Module):
         config: StackConfig,  # makes the layers
     ):
         super().__init__()
-        self.layers = nn.ModuleList(config.decoder_layer(i) for i in range(config.n_layers))
+        self.layers: Any = nn.ModuleList(
+            config.decoder_layer(i) for i in range(config.n_layers)
+        )
         self.final_norm = config.final_norm()
 
     def forward(
@@ -142,7 +147,7 @@ def init_weights(
     n_rows = {}
     for module in model.modules():
         if hasattr(module, 'q_proj'):
-            parts = [module.q_proj, module.k_proj, module.v_proj]
+            parts: list[Any] = [module.q_proj, module.k_proj, module.v_proj]
             for part in parts:
                 n_rows[part] = sum(p.out_features for p in parts)
 
