@@ -20,11 +20,11 @@ from ..text.tokenizer import Tokenizer, check_text
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['WITHOUT_BLANKS', 'MECAB', 'exact_match', 'has_blanks', 'bleu_tokenizer', 'require_sacrebleu', 'moses_words',
-           'bleu_of_words', 'score_translations', 'score_every_way', 'score_groups', 'wilson_interval', 'accuracy',
-           'exact_match_by_length']
+__all__ = ['WITHOUT_BLANKS', 'MECAB', 'exact_match', 'exact_match_by_length', 'accuracy', 'wilson_interval', 'has_blanks',
+           'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_groups',
+           'score_every_way']
 
-# %% ../../nbs/3_decoding/5_metrics.ipynb #exact-match-9
+# %% ../../nbs/3_decoding/5_metrics.ipynb #exact-match-code
 def exact_match(
     predictions: Sequence,  # N answers, each a list of ids or of words
     targets: Sequence,  # N right answers, of the same kind
@@ -41,6 +41,51 @@ def exact_match(
         if list(prediction) == list(target):
             n_right += 1
     return n_right / len(targets)
+
+# %% ../../nbs/3_decoding/5_metrics.ipynb #exact-match-by-length
+def exact_match_by_length(
+    predictions: Sequence,  # N answers
+    targets: Sequence,  # N right answers
+) -> dict[str, float]:  # length of the target, as text -> exact match
+    "Exact match for each length of the targets; keys are text, as in a JSON file."
+    groups = {}  # length -> predictions, targets
+    for prediction, target in zip(predictions, targets, strict=True):
+        same_length = groups.setdefault(len(target), ([], []))
+        same_length[0].append(prediction)
+        same_length[1].append(target)
+    return {str(length): exact_match(*groups[length]) for length in sorted(groups)}
+
+# %% ../../nbs/3_decoding/5_metrics.ipynb #accuracy
+def accuracy(
+    predictions: Tensor,  # N, class indices
+    targets: Tensor,  # N, the true ones
+) -> float:  # 0 to 1
+    "Share of predictions that equal their targets."
+    if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
+        raise argument_error(
+            'predictions',
+            tuple(predictions.shape),
+            f'one for each target, {tuple(targets.shape)}, at least one',
+        )
+    return (predictions == targets).sum().item() / len(targets)
+
+# %% ../../nbs/3_decoding/5_metrics.ipynb #wilson-interval
+def wilson_interval(
+    n_right: int,  # k, right answers
+    n: int,  # answers
+    z: float = 1.96,  # standard deviations: 1.96 for 95% confidence
+) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
+    "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
+    if not 0 <= n_right <= n or n < 1:
+        raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
+
+    p = n_right / n
+    middle = p + z * z / (2 * n)
+    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+    scale = 1 + z * z / n
+    lowest = max(0.0, (middle - half) / scale)
+    highest = min(1.0, (middle + half) / scale)
+    return lowest, highest
 
 # %% ../../nbs/3_decoding/5_metrics.ipynb #without-blanks
 WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
@@ -148,6 +193,27 @@ def score_translations(
     scores['chrf_signature'] = str(chrf.get_signature())
     return scores
 
+# %% ../../nbs/3_decoding/5_metrics.ipynb #score-groups
+def score_groups(
+    examples: Sequence[tuple[str, str]],  # (source text, reference)
+    predictions: Sequence[str],  # one for each
+    group_of: Callable[[str], str],  # source text -> name of its group
+    language: str = 'de',  # of predictions and references
+) -> dict[str, dict[str, Any]]:  # group -> `n`, and the scores of `score_translations`
+    "Scores for groups of sentences, in the order of their names."
+    groups = {}  # group -> predictions, references
+    for (source, reference), prediction in zip(examples, predictions, strict=True):
+        members = groups.setdefault(group_of(source), ([], []))
+        members[0].append(prediction)
+        members[1].append(reference)
+
+    found = {}
+    for group in sorted(groups):
+        written, references = groups[group]
+        scores = score_translations(written, references, language)
+        found[group] = dict(n=len(written), **scores)
+    return found
+
 # %% ../../nbs/3_decoding/5_metrics.ipynb #score-every-way
 def score_every_way(
     predictions: Sequence[str],  # N texts
@@ -179,69 +245,3 @@ def score_every_way(
     ways['byte pairs'] = bleu_of_words(predictions, references, pieces)
     ways['mean over sentences'] = sum(sentences) / len(sentences)
     return ways
-
-# %% ../../nbs/3_decoding/5_metrics.ipynb #score-groups
-def score_groups(
-    examples: Sequence[tuple[str, str]],  # (source text, reference)
-    predictions: Sequence[str],  # one for each
-    group_of: Callable[[str], str],  # source text -> name of its group
-    language: str = 'de',  # of predictions and references
-) -> dict[str, dict[str, Any]]:  # group -> `n`, and the scores of `score_translations`
-    "Scores for groups of sentences, in the order of their names."
-    groups = {}  # group -> predictions, references
-    for (source, reference), prediction in zip(examples, predictions, strict=True):
-        members = groups.setdefault(group_of(source), ([], []))
-        members[0].append(prediction)
-        members[1].append(reference)
-
-    found = {}
-    for group in sorted(groups):
-        written, references = groups[group]
-        scores = score_translations(written, references, language)
-        found[group] = dict(n=len(written), **scores)
-    return found
-
-# %% ../../nbs/3_decoding/5_metrics.ipynb #wilson-interval
-def wilson_interval(
-    n_right: int,  # k, right answers
-    n: int,  # answers
-    z: float = 1.96,  # standard deviations: 1.96 for 95% confidence
-) -> tuple[float, float]:  # lowest and highest rate, 0 to 1
-    "Confidence interval of the rate behind `n_right` of `n`. Source: Wilson 1927."
-    if not 0 <= n_right <= n or n < 1:
-        raise argument_error('n_right', n_right, f'from 0 to n = {n}, with n at least 1')
-
-    p = n_right / n
-    middle = p + z * z / (2 * n)
-    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    scale = 1 + z * z / n
-    lowest = max(0.0, (middle - half) / scale)
-    highest = min(1.0, (middle + half) / scale)
-    return lowest, highest
-
-# %% ../../nbs/3_decoding/5_metrics.ipynb #accuracy
-def accuracy(
-    predictions: Tensor,  # N, class indices
-    targets: Tensor,  # N, the true ones
-) -> float:  # 0 to 1
-    "Share of predictions that equal their targets."
-    if predictions.shape != targets.shape or targets.ndim != 1 or not len(targets):
-        raise argument_error(
-            'predictions',
-            tuple(predictions.shape),
-            f'one for each target, {tuple(targets.shape)}, at least one',
-        )
-    return (predictions == targets).sum().item() / len(targets)
-
-# %% ../../nbs/3_decoding/5_metrics.ipynb #exact-match-by-length
-def exact_match_by_length(
-    predictions: Sequence,  # N answers
-    targets: Sequence,  # N right answers
-) -> dict[str, float]:  # length of the target, as text -> exact match
-    "Exact match for each length of the targets; keys are text, as in a JSON file."
-    groups = {}  # length -> predictions, targets
-    for prediction, target in zip(predictions, targets, strict=True):
-        same_length = groups.setdefault(len(target), ([], []))
-        same_length[0].append(prediction)
-        same_length[1].append(target)
-    return {str(length): exact_match(*groups[length]) for length in sorted(groups)}

@@ -11,11 +11,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..base.config import SpecialTokens, argument_error, check_sizes, is_number
-from .greedy import GenerativeModel, Hypotheses, argmax_token, decode_tokens
+from annotated_transformer.base.config import (
+    SpecialTokens,
+    argument_error,
+    check_sizes,
+    is_number,
+)
+from annotated_transformer.decoding.greedy import (
+    GenerativeModel,
+    Hypotheses,
+    argmax_token,
+    decode_tokens,
+)
 
 # %% auto #0
-__all__ = ['top_k_filter', 'top_p_filter', 'min_p_filter', 'sampler', 'sample', 'check_sampling']
+__all__ = ['top_k_filter', 'top_p_filter', 'min_p_filter', 'sampler', 'check_sampling', 'sample']
 
 # %% ../../nbs/3_decoding/3_sampling.ipynb #top-k-filter
 def top_k_filter(
@@ -87,25 +97,6 @@ def sampler(
 
     return draw
 
-# %% ../../nbs/3_decoding/3_sampling.ipynb #sample
-def sample(
-    model: GenerativeModel,  # in evaluation mode
-    src: Tensor,  # B S, source ids with EOS, on the model's device
-    max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
-    special: SpecialTokens | None = None,  # None: those of the model's configuration
-    *,
-    temperature: float = 1.0,  # above 1 flatter, below 1 sharper; 0: the most probable
-    top_k: int | None = None,  # tokens to choose from; None: all
-    top_p: float | None = None,  # fraction of the probability to choose from; None: all
-    min_p: float | None = None,  # least share of the best token's probability; None: any
-    generator: torch.Generator | None = None,  # of the random numbers; None: torch's own
-) -> Hypotheses:  # its scores are the model's own, before temperature and filters
-    "Draw one token after another from the model's distribution."
-    choose = sampler(
-        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
-    )
-    return decode_tokens(model, src, choose, max_len, special=special)
-
 # %% ../../nbs/3_decoding/3_sampling.ipynb #check-sampling
 def check_sampling(
     temperature: float,  # 0, or from 1e-30 to 1e30
@@ -126,3 +117,22 @@ def check_sampling(
             continue
         if not is_number(share) or not 0 < share <= 1:
             raise argument_error(name, share, 'a fraction in (0, 1]')
+
+# %% ../../nbs/3_decoding/3_sampling.ipynb #sample
+def sample(
+    model: GenerativeModel,  # in evaluation mode
+    src: Tensor,  # B S, source ids with EOS, on the model's device
+    max_len: int | None = None,  # tokens with EOS; None: each source's length + 50
+    special: SpecialTokens | None = None,  # None: those of the model's configuration
+    *,
+    temperature: float = 1.0,  # above 1 flatter, below 1 sharper; 0: the most probable
+    top_k: int | None = None,  # tokens to choose from; None: all
+    top_p: float | None = None,  # fraction of the probability to choose from; None: all
+    min_p: float | None = None,  # least share of the best token's probability; None: any
+    generator: torch.Generator | None = None,  # of the random numbers; None: torch's own
+) -> Hypotheses:  # its scores are the model's own, before temperature and filters
+    "Draw one token after another from the model's distribution."
+    choose = sampler(
+        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
+    )
+    return decode_tokens(model, src, choose, max_len, special=special)

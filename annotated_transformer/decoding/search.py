@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..base.config import SpecialTokens, argument_error, check_flags, check_numbers, check_sizes
+from annotated_transformer.base.config import (
+    SpecialTokens,
+    argument_error,
+    check_flags,
+    check_numbers,
+    check_sizes,
+)
 from annotated_transformer.decoding.greedy import (
     GenerativeModel,
     Hypotheses,
@@ -20,7 +26,7 @@ from annotated_transformer.decoding.greedy import (
 )
 
 # %% auto #0
-__all__ = ['gnmt_length_penalty', 'expand_beams', 'gather_rows', 'beam_search', 'check_beam']
+__all__ = ['gnmt_length_penalty', 'gather_rows', 'expand_beams', 'beam_search', 'check_beam']
 
 # %% ../../nbs/3_decoding/4_beam_search.ipynb #gnmt-length-penalty
 def gnmt_length_penalty(
@@ -29,6 +35,15 @@ def gnmt_length_penalty(
 ) -> Tensor | float:  # what divides a log-probability
     "The length penalty of GNMT. Source: Wu et al. 2016, equation 14, and section 6.1."
     return ((5 + lengths) / 6) ** alpha
+
+# %% ../../nbs/3_decoding/4_beam_search.ipynb #gather-rows
+def gather_rows(
+    x: Tensor,  # B N *
+    index: Tensor,  # B M, numbers below N
+) -> Tensor:  # B M *
+    "For each source, M of its N entries."
+    sources = torch.arange(len(x), device=x.device)[:, None]
+    return x[sources, index]
 
 # %% ../../nbs/3_decoding/4_beam_search.ipynb #expand-beams
 def expand_beams(
@@ -42,16 +57,7 @@ def expand_beams(
     best, order = candidates.topk(min(count, candidates.shape[1]))
     return best, order // vocab_size, order % vocab_size
 
-# %% ../../nbs/3_decoding/4_beam_search.ipynb #gather-rows
-def gather_rows(
-    x: Tensor,  # B N *
-    index: Tensor,  # B M, numbers below N
-) -> Tensor:  # B M *
-    "For each source, M of its N entries."
-    sources = torch.arange(len(x), device=x.device)[:, None]
-    return x[sources, index]
-
-# %% ../../nbs/3_decoding/4_beam_search.ipynb #beam-search-27
+# %% ../../nbs/3_decoding/4_beam_search.ipynb #beam-search-code
 @torch.no_grad()
 def beam_search(
     model: GenerativeModel,  # in evaluation mode
