@@ -18,6 +18,7 @@ from annotated_transformer.base.config import (
     check_sizes,
     unwrap_compiled,
 )
+from ..base.memory import check_memory
 from ..training.data import EOS, Batch, check_pairs
 
 # %% auto #0
@@ -148,15 +149,21 @@ def length_limits(
     special: SpecialTokens,  # PAD is not counted
 ) -> Tensor:  # B, tokens with EOS
     "How long answers may be. Raises `ValueError`. Source: section 6.1."
+    if max_len is not None:
+        check_sizes(max_len=max_len)
+        check_memory(8 * len(ids) * max_len, 'the ids alone', ids.device, max_len=max_len)
+
     # the last token of an answer is never read, so it needs no position
     positions = getattr(model, 'max_positions', None)
     most = None if positions is None else positions - ids.shape[1] + 1
+    if most is not None and most < 1:
+        expected = f'at most {positions:,}, as many as the model has positions'
+        raise argument_error('prompt', f'{ids.shape[1]:,} tokens', expected)
     if most is not None and most < (max_len or 1):
         expected = f'at most {most:,}, as many as the model has positions left'
         raise argument_error('max_len', max_len, expected)
 
     if max_len is not None:
-        check_sizes(max_len=max_len)
         return torch.full((len(ids),), max_len, device=ids.device)
 
     if not isinstance(src, Tensor) or src.ndim != 2:

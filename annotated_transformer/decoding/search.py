@@ -16,6 +16,7 @@ from annotated_transformer.base.config import (
     check_numbers,
     check_sizes,
 )
+from ..base.memory import check_memory
 from annotated_transformer.decoding.greedy import (
     GenerativeModel,
     Hypotheses,
@@ -77,6 +78,8 @@ def beam_search(
     ids, cache = model.start(src)  # B n
     limits = length_limits(model, src, ids, max_len, special)  # B
     batch = len(ids)
+    n_bytes = 8 * batch * beam_size * int(limits.max())
+    check_memory(n_bytes, 'the answers alone', ids.device, beam_size=beam_size)
 
     # W answers for each source: none so far
     answers = ids.new_empty(batch, beam_size, 0)  # B W T

@@ -62,8 +62,8 @@ from annotated_transformer.training.distributed import (
 )
 from ..decoding.search import check_beam
 from ..training.loop import TrainConfig, evaluate, pick_device, train
-from ..core.transformer import Transformer
-from ..core.transformer_config import NormOrder, TransformerConfig
+from ..core.layers import NormOrder
+from ..core.transformer import Transformer, TransformerConfig
 from ..translator import Translator
 
 # %% auto #0
@@ -110,7 +110,7 @@ class TranslationConfig(Config):
 
     # the model
     model: str = 'tiny'  # preset of `TransformerConfig`
-    norm: NormOrder = 'post'  # see `NORM_ORDERS`
+    norm: NormOrder = 'post'  # after each sub-layer, or before it: 'pre'
     dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
     bpe_dropout: float = 0.0  # probability that a merge is skipped in training
     tie_weights: bool = True  # one matrix for embeddings and output
