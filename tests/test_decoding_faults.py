@@ -1,7 +1,5 @@
 "Decoders given what they cannot use: logits that are no numbers, sizes beyond the memory, models without an end, odd types."
 
-import copy
-
 import pytest
 import torch
 from annotated_transformer.base import memory
@@ -12,13 +10,6 @@ from annotated_transformer.decoding.greedy import (
     UncachedDecoder,
     generate_ids,
     greedy_decode,
-)
-from annotated_transformer.decoding.decoding_speed import (
-    Compiled,
-    Skinny,
-    linear_weights,
-    measure_products,
-    prepare_for_decoding,
 )
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.core.positions import POSITIONS, sinusoids
@@ -57,7 +48,7 @@ def tiny_gpt(**changes) -> GPT:
 @pytest.mark.parametrize(
     "name",
     [
-        "tgt_embed.embedding.weight",
+        "tgt_embed.read.weight",
         "decoder.final_norm.weight",
         "output.bias",
         "encoder.layers.0.feed_forward.linear1.weight",
@@ -70,7 +61,7 @@ def test_broken_weights_are_refused(decode, value, name):
     for way in (model, UncachedDecoder(model)):
         with pytest.raises(
             ValueError,
-            match="logits: got 'nan or infinity', expected numbers, for the token at position 0 of row 0",
+            match="^logits: got 'nan or infinity', expected numbers$",
         ):
             decode(way, SOURCE, 5)
     with pytest.raises(ValueError, match="logits: got 'nan or infinity'"):
@@ -81,56 +72,29 @@ class Countdown:
     "Logits of a random model that are broken from one step on, in one row."
 
     def __init__(self, model, step: int, row: int):
-        self.model, self.step, self.row, self.config, self.n_steps = (
-            model,
-            step,
-            row,
-            model.config,
-            0,
-        )
+        self.model, self.last_good, self.row = model, step, row
+        self.config, self.n_steps = model.config, 0
 
-    def prefill(self, *args, **options):
+    def start(self, src):
         self.n_steps = 0
-        logits, cache = self.model.prefill(*args, **options)
-        return self.broken(logits), cache
+        return self.model.start(src)
 
-    def decode_step(self, ids, cache):
+    def step(self, ids, cache):
+        logits = self.model.step(ids, cache)
+        if self.n_steps >= self.last_good:
+            logits[self.row, 7] = torch.nan
         self.n_steps += 1
-        return self.broken(self.model.decode_step(ids, cache))
-
-    def broken(self, logits):
-        logits = logits.clone()
-        if self.n_steps >= self.step:
-            logits[self.row, ..., 7] = torch.nan
         return logits
 
 
 @each_decoder
 @pytest.mark.parametrize("step, row", [(0, 1), (1, 0), (3, 1)])
-def test_position_and_row_are_named(decode, step, row):
+def test_logits_that_break_on_the_way_are_refused(decode, step, row):
     endless = SpecialTokens(eos_id=None)
-    with pytest.raises(ValueError, match=f"at position {step} of row {row}$"):
-        decode(Countdown(tiny(), step, row), SOURCE, 6, special=endless)
-
-
-@pytest.mark.parametrize("decode", [greedy_decode, sample])
-def test_a_row_that_has_ended_may_break(decode):
-    "Row 0 says EOS at once, and what its logits are afterwards does not matter."
-
-    class Ends(Countdown):
-        def broken(self, logits):
-            logits = logits.clone()
-            if self.n_steps == 0:
-                logits[0, ..., 2] = 1e4  # EOS
-            return super().broken(logits)
-
-    torch.manual_seed(1)
-    answers = decode(Ends(tiny(), 1, 0), SOURCE, 4)
-    assert (
-        answers.lengths.tolist()[0] == 1
-        and answers.ids[0].tolist() == [2, 0, 0, 0][: answers.ids.shape[1]]
-    )
-    assert answers.scores.isfinite().all()
+    countdown = Countdown(tiny(), step, row)
+    with pytest.raises(ValueError, match="^logits: got 'nan or infinity'"):
+        decode(countdown, SOURCE, 6, special=endless)
+    assert countdown.n_steps == step + 1
 
 
 # ---- Sizes are judged before memory is taken ----
@@ -141,55 +105,26 @@ def little_memory(monkeypatch):
     monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(10**9))
 
 
-@pytest.fixture
-def allocations(monkeypatch):
-    "Whatever asks PyTorch for more than 2**28 numbers while this is in use fails the test."
-    for name in ("zeros", "full", "empty", "arange", "ones"):
-        real = getattr(torch, name)
-
-        def careful(*args, real=real, **options):
-            shape = args[0] if args and isinstance(args[0], (tuple, list)) else args
-            numbers = 1
-            for n in shape:
-                numbers *= n if isinstance(n, int) else 1
-            assert numbers < 2**28, "memory is taken before it is judged"
-            return real(*args, **options)
-
-        monkeypatch.setattr(torch, name, careful)
-
-
 @pytest.mark.parametrize("make", [tiny, tiny_gpt])
 @pytest.mark.parametrize(
-    "decode, options, names",
+    "decode, options, name",
     [
         (greedy_decode, dict(max_len=10**8), "max_len"),
         (greedy_decode, dict(max_len=10**30), "max_len"),
-        (sample, dict(max_len=10**8), "max_len"),
-        (sample, dict(max_len=10**30), "max_len"),
-        (beam_search, dict(max_len=10**8), "max_len"),
+        (sample, dict(max_len=10**400), "max_len"),
         (beam_search, dict(max_len=10**30), "max_len"),
-        (beam_search, dict(beam_size=10_000), "max_len, beam_size"),
-        (beam_search, dict(beam_size=10**12), "max_len, beam_size"),
-        (beam_search, dict(beam_size=10**30), "max_len, beam_size"),
+        (beam_search, dict(beam_size=10**8), "beam_size"),
+        (beam_search, dict(beam_size=10**30), "beam_size"),
     ],
 )
-def test_sizes_beyond_the_memory_are_refused(
-    make, decode, options, names, little_memory, allocations
-):
-    model = make(positions="sinusoidal") if make is tiny_gpt else make()
-    with pytest.raises(
-        ValueError,
-        match=rf"^{names}: got .*, expected less: .* would take .*B, and 1 GB of memory is available",
-    ):
-        decode(model, SOURCE, **options)
-    with pytest.raises(ValueError, match="expected less"):
-        decode(
-            UncachedDecoder(model),
-            SOURCE,
-            **{**options, "beam_size": 10**9}
-            if "beam_size" in options
-            else {"max_len": 10**9},
-        )
+def test_sizes_beyond_the_memory_are_refused(make, decode, options, name, little_memory):
+    model = make(positions="sinusoidal")
+    for way in (model, UncachedDecoder(model)):
+        with pytest.raises(
+            ValueError,
+            match=rf"^{name}: got .*, expected less: .* would take .*B, and 1 GB of memory",
+        ):
+            decode(way, SOURCE, **options)
 
 
 def test_ordinary_sizes_pass_with_little_memory(little_memory):
@@ -208,21 +143,6 @@ def test_small_estimates_cost_no_look(monkeypatch):
 def test_available_memory():
     assert 2**27 < available_memory() < 2**50
     assert available_memory("meta") == 2**62
-
-
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "learned"])
-@pytest.mark.parametrize("length", [10**9, 10**30])
-def test_positions_beyond_the_memory_are_refused(positions, length, little_memory):
-    with pytest.raises(
-        ValueError,
-        match=rf"(length|max_len), d_model: got \({length}, \d+\), expected less",
-    ):
-        POSITIONS[positions](64, length, 16)
-    with pytest.raises(
-        ValueError,
-        match=rf"length(, d_model: got \({length}, \d+\), expected less|: got {length}, expected at most)",
-    ):
-        POSITIONS[positions](64, 9, 16).reserve(length)
 
 
 @pytest.mark.parametrize(
@@ -273,29 +193,25 @@ def test_impossible_configurations_are_refused_in_a_moment(changes):
 def test_a_model_without_an_end_writes_up_to_the_limit(decode, pad_id):
     model = tiny_gpt(eos_id=None, bos_id=None, pad_id=pad_id)
     answers = decode(model, SOURCE[:, :2], 7)
-    assert answers.lengths.tolist() == [7, 7] and [
-        len(ids) for ids in answers.lists(None)
-    ] == [7, 7]
+    assert answers.lengths.tolist() == [7, 7]
+    assert [len(ids) for ids in answers.lists()] == [7, 7]
 
 
 # ---- Special tokens, prompts and limits ----
 
 
 @each_decoder
-@pytest.mark.parametrize("wrapper", [lambda model: model, UncachedDecoder])
-def test_special_tokens_given_to_the_decoder_count_for_a_prompt(decode, wrapper):
-    model = wrapper(tiny_gpt(pad_id=0))
+def test_prompts_with_padding_are_refused(decode):
     prompt = torch.tensor([[3, 0, 4]])
     with pytest.raises(ValueError, match="prompt: got 'padding'"):
-        decode(model, prompt, 5)
-    assert decode(model, prompt, 5, special=SpecialTokens(None, 2, None)).lengths == 5
+        decode(tiny_gpt(pad_id=0), prompt, 5)
+    assert decode(tiny_gpt(pad_id=None), prompt, 5).lengths <= 5
 
 
 @each_decoder
-@pytest.mark.parametrize("wrapper", [lambda model: model, UncachedDecoder])
 @pytest.mark.parametrize("pad_id", [None, 2])
-def test_prompts_that_are_filled_up_with_their_end_are_refused(decode, wrapper, pad_id):
-    model = wrapper(tiny_gpt(pad_id=pad_id))
+def test_prompts_that_are_filled_up_with_their_end_are_refused(decode, pad_id):
+    model = tiny_gpt(pad_id=pad_id)
     for row in ([2, 2, 3, 4], [3, 4, 2, 2]):
         with pytest.raises(ValueError, match="a row that begins or ends with EOS twice"):
             decode(model, torch.tensor([[2, 5, 6, 7], row]), 5)
@@ -338,7 +254,6 @@ def test_the_default_limit_of_a_source_is_cut_to_the_positions(decode):
     "wrapper",
     [
         lambda model: model,
-        lambda model: prepare_for_decoding(model, {}),
         torch.compile,
     ],
 )
@@ -376,20 +291,6 @@ def test_several_ends_are_saved_with_the_model(tmp_path):
         tiny_gpt(eos_id=(5, 13))
 
 
-@pytest.mark.parametrize("make", [tiny, tiny_gpt])
-def test_what_prefill_returns_can_be_learnt_from(make):
-    teacher, student = make(), make()
-    source = torch.tensor([[3, 4, 5]])
-    wanted, cache = teacher.prefill(source, 4)
-    inputs = (source, torch.tensor([[1]])) if make is tiny else (source,)
-    loss = (student(*inputs)[:, -1] - wanted.softmax(-1)).square().sum()
-    loss.backward()
-    assert next(student.parameters()).grad is not None
-    if make is tiny_gpt:  # go on with the cache, and learn from that
-        teacher(torch.tensor([[6, 7]]), cache).sum().backward()
-        assert teacher.output.weight.grad.isfinite().all()
-
-
 @pytest.mark.parametrize(
     "source",
     [[10**30], [-1], [True], [3.0], ["3"], [None], [torch.tensor(3)], 3, "34", None],
@@ -424,11 +325,13 @@ def test_a_model_has_one_type(default_dtype, dtype, positions):
     assert {t.dtype for t in (*model.parameters(), *model.buffers())} == {dtype}
     for decode in DECODERS:
         answers = decode(model, SOURCE, 6)
-        assert answers.scores.dtype == torch.float32
-    for length in (9, 3000):  # as it was built, and grown
-        for m in (model.tgt_embed.positions, model.src_embed.positions):
-            m.reserve(min(length, 1024) if positions == "learned" else length)
-    assert {t.dtype for t in (*model.parameters(), *model.buffers())} == {dtype}
+        assert answers.scores.dtype == torch.float32, decode
+    for length in (
+        9,
+        1024 if positions == "learned" else 3000,
+    ):  # within the table and past it
+        vectors = torch.zeros(1, length, 16)
+        assert model.tgt_embed.positions(vectors).dtype == dtype
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -442,108 +345,20 @@ def test_a_converted_model_has_one_type(dtype, positions):
 
 
 def test_the_table_is_computed_in_float64_and_rounded_once(default_dtype):
-    exact = sinusoids(3000, 16, torch.float64)
+    default_dtype(torch.float64)
+    exact = sinusoids(3000, 16)
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         default_dtype(dtype)
         assert torch.equal(sinusoids(3000, 16), exact.to(dtype))
 
 
-# ---- Prepared copies ----
-
-
-def gains(model, ratio: float) -> dict:
-    return {
-        (*weight.shape, weight.dtype): {1: ratio, 4: ratio, 32: ratio}
-        for weight in linear_weights(model)
-    }
-
-
-@pytest.mark.parametrize("make", [tiny, tiny_gpt])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("ratio", [0.5, 2.0])
-def test_whatever_happens_to_a_prepared_copy_the_model_stays(make, dtype, ratio):
-    model = make().to(dtype)
-    before = copy.deepcopy(model.state_dict())
-    prepared = prepare_for_decoding(model, gains(model, ratio))
-    changes = [
-        lambda: prepared.half(),
-        lambda: prepared.double(),
-        lambda: prepared.load_state_dict(
-            {name: torch.zeros_like(x) for name, x in before.items()}
-        ),
-    ]
-    as_prepared = copy.deepcopy([*prepared.parameters()])
-    for change in changes:
-        with pytest.raises(
-            ValueError, match="got 'a prepared copy', expected the model itself"
-        ):
-            change()
-        for parameter, was in zip(prepared.parameters(), as_prepared):
-            assert parameter.dtype == was.dtype and torch.equal(
-                parameter, was
-            )  # no part of it either
-    torch.optim.SGD([p.requires_grad_() for p in prepared.parameters()], lr=1.0).step()
-    assert {p.dtype for p in model.parameters()} == {dtype} and all(
-        p.requires_grad for p in model.parameters()
-    )
-    assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
-    assert not {p.data_ptr() for p in model.parameters()} & {
-        p.data_ptr() for p in prepared.parameters()
-    }
-
-
-def test_a_prepared_copy_is_not_for_training():
+def test_a_wrapper_has_the_mode_of_its_model():
     model = tiny()
-    prepared = prepare_for_decoding(model, gains(model, 2.0))
-    for change in (prepared.train, lambda: prepared.train(True)):
-        with pytest.raises(
-            ValueError,
-            match="model: got 'a prepared copy', expected the model itself: train that",
-        ):
-            change()
-    assert (
-        not any(p.requires_grad for p in prepared.parameters())
-        and not prepared.eval().training
-    )
-    assert model.train().training and not prepared.training
-
-
-def test_what_does_not_gain_stays_plain():
-    model = tiny()
-    (shape, *_), some = gains(model, 0.9), gains(model, 0.9)
-    some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
-    prepared = prepare_for_decoding(model, some)
-    skinny = [layer for layer in prepared.modules() if isinstance(layer, Skinny)]
-    assert skinny and {(*layer.weight.shape, layer.weight.dtype) for layer in skinny} == {
-        shape
-    }
-    assert {layer.skinny.faster for layer in skinny} == {frozenset([1])}
-    assert not any(
-        isinstance(layer, Skinny)
-        for layer in prepare_for_decoding(model, gains(model, 1.04)).modules()
-    )
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_is_measured_can_be_read_and_used_again(dtype):
-    model = tiny().to(dtype)
-    measured = measure_products(model, budget=0.001)
-    assert measured.keys() == gains(model, 1.0).keys()
-    assert all(
-        row.keys() == {1, 4, 32} and all(0 < ratio < 1000 for ratio in row.values())
-        for row in measured.values()
-    )
-    prepared = prepare_for_decoding(model, measured)
-    assert len(greedy_decode(prepared, SOURCE, 6).lists()) == 2
-
-
-def test_wrappers_have_the_mode_of_their_model():
-    model = tiny()
-    for wrap in (UncachedDecoder, Compiled):
-        wrapped = wrap(model)
-        for mode in (True, False):
-            model.train(mode)
-            assert wrapped.training is mode
+    wrapped = UncachedDecoder(model)
+    for mode in (True, False):
+        model.train(mode)
+        assert wrapped.training is mode
     model.train()
-    with pytest.raises(ValueError, match="call model.eval"):
-        greedy_decode(Compiled(model), SOURCE, 5)
+    with pytest.raises(ValueError, match="model: got 'training mode'"):
+        greedy_decode(wrapped, SOURCE, 5)
+    assert model.training  # and left as it was

@@ -303,6 +303,8 @@ def generate_ids(
     "What the model generates for each source. Raises `ValueError` for bad sources."
     check_eval_mode(model)
     check_sizes(batch_size=batch_size)
+    if not sources:
+        raise argument_error('sources', sources, 'at least one list of ids')
     special = SpecialTokens.of(model)
     pairs = [(source, []) for source in sources]
     check_pairs(pairs, special)

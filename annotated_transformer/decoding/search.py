@@ -84,12 +84,12 @@ def beam_search(
     # W answers for each source: none so far
     answers = ids.new_empty(batch, beam_size, 0)  # B W T
     lengths = ids.new_zeros(batch, beam_size)  # B W
-    scores = torch.full((batch, beam_size), -torch.inf, device=ids.device)  # B W
+    scores = torch.full_like(lengths, -torch.inf, dtype=torch.float)  # B W
 
     # one empty hypothesis for each source
     sources = torch.arange(batch, device=ids.device)  # B, those that are still searched
     hypotheses = ids.new_empty(batch, 1, 0)  # B W t
-    total = torch.zeros(batch, 1, device=ids.device)  # B W, log-probabilities
+    total = scores.new_zeros(batch, 1)  # B W, log-probabilities
 
     for t in range(int(limits.max())):
         # twice as many candidates as beams: some of them may end here
