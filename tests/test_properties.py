@@ -5,9 +5,9 @@ import importlib
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional as F
 
 from annotated_transformer.core.attention import scaled_dot_product_attention
 from annotated_transformer.base.config import allowed_types
@@ -21,9 +21,9 @@ from annotated_transformer.training.data import (
 from annotated_transformer.text.held_out import is_held_out
 from annotated_transformer.tasks.synthetic import TASKS
 from annotated_transformer.decoding.greedy import greedy_decode
+from annotated_transformer.core.kv_cache import KVCache
 from annotated_transformer.core.positions import POSITIONS
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
-from annotated_transformer.core.rotary import RotaryAttention
 from annotated_transformer.training.loss import cross_entropy, reference_cross_entropy
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
@@ -49,37 +49,54 @@ def test_the_kernel_equals_the_formula(b, h, q, k, d_k, d_v, seed, density):
     found = F.scaled_dot_product_attention(query, key, value, mask)
     assert torch.allclose(found, expected, rtol=0, atol=1e-5)
 
-    triangle = torch.arange(q) <= torch.arange(q)[:, None]
-    expected = scaled_dot_product_attention(query, query, query, triangle)
+    triangle = scaled_dot_product_attention(
+        query, query, query, torch.arange(q) <= torch.arange(q)[:, None]
+    )
     found = F.scaled_dot_product_attention(query, query, query, is_causal=True)
-    assert torch.allclose(found, expected, rtol=0, atol=1e-5)
+    assert torch.allclose(found, triangle, rtol=0, atol=1e-5)
 
 
 @few
-@given(size, size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
-def test_keys_and_values_may_be_computed_before(n_heads, d_k, d_v, n, k, seed, density):
+@given(size, size, size, size, st.integers(0, 2**31), st.floats(0, 1))
+def test_attend_mixes_values_by_the_weights(n_heads, d_k, d_v, length, seed, density):
+    "With a mask, the triangle, and both."
     torch.manual_seed(seed)
     mha = MultiHeadAttention(6, n_heads, d_k=d_k, d_v=d_v, bias=True)
-    memory, mask = torch.randn(2, k, 6), torch.rand(2, 1, 1, k) < density
-    x = torch.randn(2 * 3, n, 6)  # three hypotheses of each source
-    expected = mha(x, memory.repeat_interleave(3, 0), mask=mask.repeat_interleave(3, 0))
-    found = mha(x, mha.key_value(memory), mask=mask)
-    assert torch.allclose(found, expected, rtol=0, atol=1e-5)
+    x, memory = torch.randn(2, length, 6), torch.randn(2, 5, 6)
+    mask = torch.rand(2, 1, length, length) < density
+    query, (key, value) = mha.query(x), mha.key_value(x)
+    for given_mask, is_causal in ((None, False), (mask, False), (None, True), (mask, True)):
+        visible = mha.visible(query, key, given_mask, is_causal)
+        heads = mha.weights(query, key, *visible) @ value
+        expected = mha.out_proj(heads.transpose(1, 2).flatten(2))
+        found = mha(x, mask=given_mask, is_causal=is_causal)
+        assert torch.allclose(found, expected, rtol=0, atol=1e-5)
+
+    # a memory that is projected already
+    found = mha(x, mha.key_value(memory))
+    assert torch.allclose(found, mha(x, memory), rtol=0, atol=1e-5)
 
 
 @few
-@given(st.lists(size, min_size=1, max_size=4), st.booleans(), st.integers(0, 2**31))
-def test_a_cache_gives_what_all_words_at_once_give(lengths, rotary, seed):
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    st.integers(0, 2**31),
+    st.booleans(),
+)
+def test_a_cache_is_filled_in_pieces_of_any_size(sizes, seed, reorder):
     torch.manual_seed(seed)
-    kind = RotaryAttention if rotary else MultiHeadAttention
-    mha = kind(8, 2).double()
-    x = torch.randn(2, sum(lengths), 8, dtype=torch.float64)
-    cache = mha.new_cache()
+    mha, cache = MultiHeadAttention(6, 2), KVCache()
+    x = torch.randn(3, sum(sizes), 6)
     with torch.no_grad():
-        parts = [mha(part, is_causal=True, cache=cache) for part in x.split(lengths, 1)]
-        expected = mha(x, is_causal=True)
-    assert torch.allclose(torch.cat(parts, 1), expected, rtol=0, atol=1e-10)
-    assert cache.length == sum(lengths)
+        for n in sizes:
+            rows = torch.randperm(3) if reorder else torch.arange(3)
+            cache.reorder(rows)
+            x = x[rows]
+            start = cache.length
+            piece = x[:, start : start + n]
+            found = mha(piece, is_causal=True, cache=cache)
+            whole = mha(x[:, : cache.length], is_causal=True)
+            assert torch.allclose(found, whole[:, start:], rtol=0, atol=1e-5)
 
 
 @few

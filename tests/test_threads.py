@@ -13,10 +13,6 @@ from annotated_transformer.inspection.attention_maps import (
     trace_attention,
 )
 from annotated_transformer.core.recording import record_attention
-from annotated_transformer.core.positions import (
-    RotaryEmbedding,
-    SinusoidalPositionalEncoding,
-)
 from annotated_transformer.decoding.sampling import sample
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.core.transformer import Transformer
@@ -136,18 +132,6 @@ def test_recording_ends_with_an_error():
     with record_attention(model) as records:
         model(torch.tensor([SOURCE]), torch.tensor([[1]]))
     assert all(len(calls) == 1 for calls in records.values())
-
-
-@pytest.mark.parametrize("scheme", [SinusoidalPositionalEncoding, RotaryEmbedding])
-def test_a_table_that_grows_in_several_threads_stays_the_longest(scheme):
-
-    def reserve(positions, i):
-        positions.reserve(2000 if i == 0 else 900 + i)
-
-    for trial in range(20):
-        positions = scheme(16, 1, 16)
-        together(partial(reserve, positions), n_threads=6, times=1)
-        assert len(positions.table) == 2000, trial
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
