@@ -104,7 +104,7 @@ def test_what_is_measured_can_be_read_and_used_again(dtype):
 
 def test_a_compiled_decoder_has_the_mode_of_its_model():
     model = tiny()
-    wrapped = Compiled(model)
+    wrapped = Compiled(model, room=16)
     for mode in (True, False):
         model.train(mode)
         assert wrapped.training is mode
