@@ -400,6 +400,19 @@ def test_several_ends(decode, model, src):
     assert [len(x) for x in flat] == [n - 1 for n in lengths]
 
 
+def test_several_ends_leave_enough_hypotheses_alive():
+    "Three of the four best first tokens are ends, and the fifth begins the best answer."
+    ends = (EOS, 5, 6)
+    table = {
+        (): {EOS: 0.3, 5: 0.25, 6: 0.2, A: 0.15, B: 0.1},
+        (A,): {A: 0.4, B: 0.3, 7: 0.3},
+        (B,): {7: 1.0},
+    }
+    way, special = UncachedDecoder(FromTable(table)), SpecialTokens(eos_id=ends)
+    found = beam_search(way, BEGIN, 9, beam_size=2, length_penalty=5.0, special=special)
+    assert found.lists() == [[B, 7]]
+
+
 def test_ends_belong_to_the_hypotheses():
     ids = torch.tensor([[9, 8, EOS], [5, EOS, PAD], [4, 4, 4]])
     three = Hypotheses(ids, torch.tensor([3, 2, 3]), torch.zeros(3), torch.zeros(3))

@@ -91,12 +91,13 @@ def beam_search(
     hypotheses = ids.new_empty(batch, 1, 0)  # B W t
     total = scores.new_zeros(batch, 1)  # B W, log-probabilities
 
+    n_candidates = (1 + len(special.ends)) * beam_size  # C
     for t in range(int(limits.max())):
-        # twice as many candidates as beams: some of them may end here
+        # the best candidates; W of them live on, even if each hypothesis ends in all ways
         log_probs = next_log_probs(model.step(ids, cache), special)  # B*W V
         log_probs = log_probs.unflatten(0, total.shape)  # B W V
         n_rows = log_probs.shape[1]  # of each source: 1 in the first step, then W
-        total, parent, token = expand_beams(total, log_probs, 2 * beam_size)  # B C
+        total, parent, token = expand_beams(total, log_probs, n_candidates)  # B C
         hypotheses = torch.cat([gather_rows(hypotheses, parent), token[..., None]], 2)
 
         # those that end among the best W are answers; keep the W best answers
