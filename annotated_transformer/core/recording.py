@@ -5,9 +5,12 @@
 # %% ../../nbs/reference/recording.ipynb #record-attention-imports
 from __future__ import annotations
 
+import copy
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,7 +18,7 @@ from torch import nn
 from ..base.config import argument_error, unwrap_compiled
 
 # %% auto #0
-__all__ = ['LOCK', 'record_attention', 'find_attentions', 'RecordedAttend', 'check_weights']
+__all__ = ['LOCK', 'record_attention', 'find_attentions', 'has_weights', 'RecordedAttend', 'without_dropout', 'check_weights']
 
 # %% ../../nbs/reference/recording.ipynb #record-attention
 LOCK = threading.Lock()  # threads may record the same model
@@ -26,49 +29,78 @@ def record_attention(
     model: nn.Module,  # with attentions inside: modules with methods `attend` and `weights`
 ) -> Iterator[dict]:  # name of a module -> list of weights B H Q K, one per call
     """Collect the weights of every attention that this thread runs inside the `with` block;
-    the model's results don't change. Raises `ValueError` where there is none, and where the
-    weights of an attention aren't what it multiplies the values by."""
+    the model's results don't change. Raises `ValueError` where there is none, or one whose
+    weights aren't those of its `attend`. Warns of attentions that cannot be recorded."""
     records = {}
     thread = threading.get_ident()
 
     def recorder(name):
         def keep(weights):
-            if threading.get_ident() == thread:
-                records.setdefault(name, []).append(weights)
+            records.setdefault(name, []).append(weights)
 
-        return keep
+        return thread, keep
 
-    listeners = [(m, recorder(name)) for name, m in find_attentions(model).items()]
+    def attended(name):  # a hook: a `forward` may go another way than by `attend`
+        def hook(module, args, output):
+            if threading.get_ident() == thread and name not in records:
+                given = f'{type(module).__name__}, whose forward never calls attend'
+                raise argument_error(name, given, 'an attention that can be recorded')
+
+        return hook
+
+    found = find_attentions(model)
+    listeners = [(module, recorder(name)) for name, module in found.items()]
+    hooks = [module.register_forward_hook(attended(name)) for name, module in found.items()]
     with LOCK:
-        for module, keep in listeners:
+        for module, listener in listeners:
             if not isinstance(module.attend, RecordedAttend):
                 module.attend = RecordedAttend(module)
-            module.attend.listeners.append(keep)
+            module.attend.listeners.append(listener)
 
     try:
         yield records
     finally:
+        for hook in hooks:
+            hook.remove()
         with LOCK:
-            for module, keep in listeners:
-                module.attend.listeners.remove(keep)
+            for module, listener in listeners:
+                module.attend.listeners.remove(listener)
                 if not module.attend.listeners:
-                    del module.attend  # the method of the class is back
+                    module.attend.restore()
 
 
 def find_attentions(
     model: nn.Module,  # perhaps compiled
-) -> dict[str, nn.Module]:  # by name
-    "Every module that can attend and say how. Raises `ValueError` if there is none."
+) -> dict[str, Any]:  # modules by name
+    """Every module that can attend and say how. Raises `ValueError` if there is none. Warns
+    of others that are called attention."""
     inner = unwrap_compiled(model)
-    found = {
-        name: module
-        for name, module in inner.named_modules()
-        if hasattr(module, 'attend') and hasattr(module, 'weights')
-    }
+    modules = dict(inner.named_modules())
+    found = {name: module for name, module in modules.items() if has_weights(module)}
+    expected = 'methods `attend` and `weights`, whose weights can be recorded'
     if not found:
-        expected = 'a model with a MultiHeadAttention, or another module with `attend` and '
-        raise argument_error('model', type(inner).__name__, expected + '`weights`')
+        given = type(inner).__name__
+        raise argument_error(
+            'model', given, f'a MultiHeadAttention, or a module with {expected}'
+        )
+
+    for name, module in modules.items():
+        words = name.lower(), type(module).__name__.lower()
+        if not any(word.endswith(('attention', 'attn')) for word in words):
+            continue
+        # neither inside another, nor around it
+        inside = any(f'{name}.'.startswith(f'{other}.') or not other for other in found)
+        if not inside and not any(has_weights(part) for part in module.modules()):
+            warnings.warn(f'{name} is a {type(module).__name__}, expected {expected}')
     return found
+
+
+def has_weights(module):
+    "Whether a module has the two methods, and no parts of these names."
+    names = ('attend', 'weights')
+    return all(
+        callable(getattr(module, n, None)) and n not in module._modules for n in names
+    )
 
 
 class RecordedAttend:
@@ -77,24 +109,58 @@ class RecordedAttend:
     def __init__(self, module):
         self.module = module
         self.attend = module.attend
-        self.listeners = []
+        self.own = vars(module).get('attend')  # None: the method of the class
+        self.listeners = []  # threads, and functions of the weights
 
-    def __call__(self, query, key, value, mask=None, is_causal=False):
-        out = self.attend(query, key, value, mask, is_causal)
-        with torch.no_grad():
-            weights = self.module.weights(query, key, mask, is_causal)
-            if not self.module.training:  # dropout would make a difference
-                check_weights(type(self.module).__name__, weights, value, out)
-        for keep in list(self.listeners):
-            keep(weights)
+    def __call__(self, query, key, value, *args, **options):
+        out = self.attend(query, key, value, *args, **options)
+        thread = threading.get_ident()
+        listeners = [keep for listener, keep in list(self.listeners) if listener == thread]
+        if listeners:
+            with torch.no_grad():
+                weights = self.module.weights(query, key, *args, **options)
+                mixed = out
+                if self.module.training and self.own is None:
+                    mixed = without_dropout(self.module).attend(
+                        query, key, value, *args, **options
+                    )
+                check_weights(type(self.module).__name__, weights, value, mixed)
+            for keep in listeners:
+                keep(weights)
         return out
+
+    def restore(self):
+        if self.own is None:
+            del self.module.attend  # the method of the class is back
+        else:
+            self.module.attend = self.own
+
+
+def without_dropout(module):
+    "A copy in evaluation mode that shares all weights, and isn't recorded."
+    twin = copy.copy(module)
+    twin.training = False
+    twin._modules = {
+        name: None if part is None else without_dropout(part)
+        for name, part in module._modules.items()
+    }
+    if isinstance(vars(twin).get('attend'), RecordedAttend):
+        del twin.attend
+    return twin
 
 
 def check_weights(name, weights, value, out):
     "Refuse weights that belong to another attention than the one that ran."
-    # heads may share their values
-    value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
-    tolerance = torch.finfo(out.dtype).eps ** 0.5 * out.abs().amax()
-    if not ((out - weights.to(value.dtype) @ value).abs() <= tolerance).all():
+    if weights.ndim == 4 and weights.shape[1] > value.shape[1]:  # heads share their values
+        value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
+    mixed = weights.to(value.dtype) @ value
+
+    agrees = mixed.shape == out.shape
+    if agrees and out.numel():
+        epsilon = max(torch.finfo(x.dtype).eps for x in (mixed, out))
+        largest = out.float().nan_to_num(0, 0, 0).abs().amax().item()
+        difference = (mixed.float() - out.float()).nan_to_num(0, 0, 0)
+        agrees = difference.abs().amax().item() <= epsilon**0.5 * largest
+    if not agrees:
         expected = '`weights` that say what `attend` does: override both, or neither'
         raise argument_error(name, 'weights of another attention', expected)
