@@ -83,6 +83,7 @@ class AttentionTrace(TorchDispatchMode):
         self.projected: list[Tensor] = []  # what each projection read
         self.unbent: list[tuple] = []  # widths of two matrices with no activation between
         self.sums: list[tuple] = []  # tables that were added up
+        self.slices: dict[int, int] = {}  # address of copied rows -> where they come from
         self.trails: dict[int, Trail] = {}  # address of the memory -> what is in it
         self.alive: list[Tensor] = []  # so that no address is used twice
 
@@ -112,6 +113,8 @@ class AttentionTrace(TorchDispatchMode):
             return Trail('hidden', added=(table,))
         known = [trail for trail in trails if trail is not None]
         if not known:
+            if name == 'index':
+                self.rows_of_table(args[0], args[1], out)
             return None
 
         if name in ('mm', 'bmm', 'addmm', 'baddbmm', 'linear', 'convolution'):
@@ -136,11 +139,21 @@ class AttentionTrace(TorchDispatchMode):
             return replace(main, matrix=None) if name in CHOOSERS else main
         return replace(main, scale=None, matrix=None, added=None)
 
+    def rows_of_table(self, table, indices, rows):  # neighbours in it are a slice, copied
+        if len(indices) != 1 or indices[0].ndim != 1 or not rows.numel():
+            return
+        first = int(indices[0][0])
+        if indices[0].tolist() == list(range(first, first + len(rows))):
+            step = table.stride(0) * table.element_size()
+            self.slices[rows.data_ptr()] = table.data_ptr() + first * step
+            self.alive.append(rows)
+
     def added(self, given, trails):  # what a sum consists of, if of nothing but tables
         parts = []
         for x, trail in zip(given, trails):
             if trail is None:
-                parts.append((x.data_ptr(), *x.shape))
+                place = self.slices.get(x.data_ptr(), x.data_ptr())
+                parts.append((place, *x.shape))
             elif trail.added is None:
                 return None
             else:

@@ -65,7 +65,7 @@ from annotated_transformer.debugging.weight_probes import (
     zero_matrices_of,
 )
 from ..training.loss import evaluation_mode
-from ..core.kv_cache import DecoderCache
+
 
 # %% auto #0
 __all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'HIDDEN_BY_ZEROS', 'probe_repeat', 'probe_finite', 'probe_dropout',
@@ -400,24 +400,14 @@ def missing_words(
 
 # %% ../../nbs/9_practice/3_check_transformer.ipynb #by-steps
 def stepwise_logits(
-    model: Any,  # with `decode_step`, as in chapters 1.8 and 6.1
+    model: Any,  # with `start` and `step`, as in chapters 1.8 and 6.1
     *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
-    offset: int = 0,  # added to every position, to see a mistake found
 ) -> Tensor:  # B T V
     "The logits of each step, with a cache of keys and values."
     tgt = ids[-1]
-    batch, length = tgt.shape
-    if len(ids) == 2:
-        memory, memory_mask = model.encode(ids[0])
-        cache = DecoderCache.empty(
-            model.decoder.layers, batch, length, memory=memory, memory_mask=memory_mask
-        )
-    else:
-        cache = DecoderCache.empty(model.blocks.layers, batch, length)
-    cache.position += offset
-
-    steps = [model.decode_step(tgt[:, t : t + 1], cache) for t in range(length)]
-    return torch.cat(steps, 1)
+    _, cache = model.start(ids[0] if len(ids) == 2 else tgt[:, :1])
+    steps = [model.step(tgt[:, t : t + 1], cache) for t in range(tgt.shape[1])]
+    return torch.stack(steps, 1)
 
 
 CACHE_NAMES = ('cache', 'past_key_values')  # from transformers 5.24 on, and before
@@ -429,8 +419,8 @@ def cached_steps_of(
     pad_id: int | None = None,  # of a source
 ) -> Callable | None:  # None: nothing is known
     "How to run the model with its cache, if it has one."
-    has_layers = hasattr(model, 'decoder') or hasattr(model, 'blocks')
-    if hasattr(model, 'decode_step') and has_layers:
+    inputs = [len(argument_names(getattr(model, name, None))) for name in ('start', 'step')]
+    if inputs == [1, 2] and architecture != 'encoder':
         return stepwise_logits
 
     can_cache = 'use_cache' in argument_names(model) and architecture != 'encoder'
