@@ -31,10 +31,13 @@ def concat_steps(
     calls: list,  # of B H Q K, one per call of a module; K may grow
 ) -> Tensor:  # B H (all Q) (longest K)
     """The rows of several calls as one map. Raises `ValueError` unless each of them has one
-    query."""
+    query, of the same examples."""
     n_queries = [call.shape[2] for call in calls]
     if len(calls) > 1 and set(n_queries) != {1}:
         raise argument_error('calls', n_queries, 'one call, or one query in each')
+    n_examples = [call.shape[0] for call in calls]
+    if len(set(n_examples)) > 1:
+        raise argument_error('examples', n_examples, 'one call, or as many in each')
 
     # earlier calls saw fewer keys
     n_keys = max(call.shape[3] for call in calls)
@@ -43,7 +46,7 @@ def concat_steps(
 
 # %% ../../nbs/4_copy_task/3_attention_maps.ipynb #attention-of
 def capture_attention(
-    model: nn.Module,  # any model with `MultiHeadAttention` inside
+    model: nn.Module,  # any model whose attention can be recorded
     run: Callable[[], object],  # calls the model, in whatever way
 ) -> tuple[object, dict[str, Tensor]]:  # what `run` returned; part -> L B H Q K
     """Every weight of every layer and head during one run. Output and model stay as they
@@ -130,7 +133,7 @@ def trace_attention(
     word: Callable[[int], str] = str,  # the label of an id
 ) -> AttentionMaps:
     "Where each head looks while the model writes `target` for `source`."
-    model = unwrap_compiled(model)  # a compiled model may not record its weights
+    model = unwrap_compiled(model)  # for one call, nothing is compiled again
     special = SpecialTokens.of(model)
     if not source or set(source) & set(astuple(special)):
         raise argument_error('source', source, 'ids, none of them special')
