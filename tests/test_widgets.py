@@ -1021,7 +1021,7 @@ def test_stages_show_what_the_model_computes(browser, pages):
     with torch.no_grad(), record_attention(MODEL) as records:
         memory, memory_mask = MODEL.encode(SRC)
         hidden = MODEL.decode(TGT, memory, memory_mask)
-        probs = MODEL.logits(hidden).softmax(-1)[0]
+        probs = MODEL.output.logits(hidden).softmax(-1)[0]
 
     visit(browser, pages["model-stages"])
     (said,) = texts(browser, "[aria-live]")

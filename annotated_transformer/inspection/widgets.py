@@ -834,6 +834,7 @@ def record_stages(
     vocabulary: list,  # of str, the word of each id
 ) -> list:  # of dicts, for the script
     "What each stage of a model returns for one pair of sentences."
+    from annotated_transformer.core.layers import PreNormDecoderLayer, PreNormEncoderLayer
     from annotated_transformer.core.recording import record_attention
 
     outputs, hooks = {}, []
@@ -862,7 +863,7 @@ def record_stages(
         layers = list(getattr(stack, 'layers', stack))
         hooks.append(layers[0].register_forward_pre_hook(keep_input(side)))
         for n, layer in enumerate(layers, start=1):
-            if getattr(layer, 'norm_first', False):
+            if isinstance(layer, (PreNormEncoderLayer, PreNormDecoderLayer)):
                 raise argument_error('model', 'pre-norm', 'a model with post-norm')
             for i, kind in enumerate(kinds[side], start=1):
                 norm = getattr(layer, f'norm{i}')
