@@ -15,8 +15,7 @@ from annotated_transformer.inspection.attention_maps import (
 from annotated_transformer.core.recording import record_attention
 from annotated_transformer.decoding.sampling import sample
 from annotated_transformer.decoding.search import beam_search
-from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer.core.transformer import Transformer, TransformerConfig
 
 SOURCE = [3, 4, 5, 6]
 
