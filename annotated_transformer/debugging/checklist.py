@@ -66,7 +66,6 @@ from annotated_transformer.debugging.weight_probes import (
 )
 from ..training.loss import evaluation_mode
 
-
 # %% auto #0
 __all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'HIDDEN_BY_ZEROS', 'probe_repeat', 'probe_finite', 'probe_dropout',
            'explain_cache', 'probe_cache', 'Report', 'check_transformer', 'missing_words']
