@@ -21,7 +21,7 @@ from annotated_transformer.training.data import (
 from annotated_transformer.text.held_out import is_held_out
 from annotated_transformer.tasks.synthetic import TASKS
 from annotated_transformer.decoding.greedy import greedy_decode
-from annotated_transformer.core.kv_cache import KVCache
+from annotated_transformer.core.kv_cache import KVCache, ProjectedMemory
 from annotated_transformer.core.positions import POSITIONS
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training.loss import cross_entropy, reference_cross_entropy
@@ -73,7 +73,7 @@ def test_attend_mixes_values_by_the_weights(n_heads, d_k, d_v, length, seed, den
         assert torch.allclose(found, expected, rtol=0, atol=1e-5)
 
     # a memory that is projected already
-    found = mha(x, mha.key_value(memory))
+    found = mha(x, ProjectedMemory(*mha.key_value(memory)))
     assert torch.allclose(found, mha(x, memory), rtol=0, atol=1e-5)
 
 

@@ -243,7 +243,7 @@ def test_an_exported_step_goes_on_where_the_model_would(name):
     model.step(first, static)
     length = static.length
     keys, values = make_room(static, length + 4)
-    source = static.memory, static.memory_mask
+    source = [(m.key, m.value) for m in static.memory], static.memory_mask
 
     example = more[:, :1], torch.tensor(length), keys, values, *source
     exported = torch.export.export(StaticStep(model), example).module()

@@ -5,14 +5,13 @@
 # %% ../../nbs/3_decoding/2_kv_cache.ipynb #imports-exported
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
 # %% auto #0
-__all__ = ['KVCache', 'DecoderCache']
+__all__ = ['KVCache', 'ProjectedMemory', 'DecoderCache']
 
 # %% ../../nbs/3_decoding/2_kv_cache.ipynb #kvcache
 class KVCache:
@@ -53,6 +52,44 @@ class KVCache:
             self.key = self.key.index_select(0, rows)
             self.value = self.value.index_select(0, rows)
 
+# %% ../../nbs/3_decoding/2_kv_cache.ipynb #projectedmemory
+class ProjectedMemory:
+    "Keys and values of a memory, made once for each source."
+
+    def __init__(
+        self,
+        key: Tensor,  # B H S Dk
+        value: Tensor,  # B H S Dv
+    ):
+        self.key = key
+        self.value = value
+
+    def look_up(
+        self,
+        attention,  # a `MultiHeadAttention`
+        x: Tensor,  # B*W n D, W hypotheses of each source
+        mask: Tensor | None = None,  # B 1 1 S, bool; True = may attend
+    ) -> Tensor:  # B*W n D
+        "Cross-attention. The hypotheses of a source ask together: nothing is copied."
+        rows, n_new = x.shape[:2]
+        query = attention.query(x)  # B*W H n Dk
+        query = query.unflatten(0, (len(self.key), -1)).transpose(1, 2)  # B H W n Dk
+        query = query.flatten(2, 3)  # B H W*n Dk
+
+        mask, is_causal = attention.visible(query, self.key, mask, False)
+        heads = attention.attend(query, self.key, self.value, mask, is_causal)  # B H W*n Dv
+        heads = heads.unflatten(2, (-1, n_new)).transpose(1, 2).flatten(0, 1)  # B*W H n Dv
+        return attention.output(heads)
+
+    def reorder(
+        self,
+        sources: Tensor,  # those that are left
+    ):
+        "Drop the memories of sources that are done."
+        if len(sources) < len(self.key):
+            self.key = self.key[sources]
+            self.value = self.value[sources]
+
 # %% ../../nbs/3_decoding/2_kv_cache.ipynb #decodercache
 class DecoderCache:
     "What a stack keeps between steps: keys and values, of tokens and of the memory."
@@ -60,11 +97,11 @@ class DecoderCache:
     def __init__(
         self,
         layers: list,  # a cache of tokens for each layer
-        memory: Sequence = (),  # keys and values of the sources, for each layer
+        memory: list[ProjectedMemory] | None = None,  # of the sources, for each layer
         memory_mask: Tensor | None = None,  # B 1 1 S
     ):
         self.layers = layers
-        self.memory = memory
+        self.memory = memory or []
         self.memory_mask = memory_mask
 
     @property
@@ -80,7 +117,8 @@ class DecoderCache:
         for layer in self.layers:
             layer.reorder(rows)
 
-        if sources is not None and self.memory:
-            self.memory = [(key[sources], value[sources]) for key, value in self.memory]
+        if sources is not None:
+            for memory in self.memory:
+                memory.reorder(sources)
             if self.memory_mask is not None:
                 self.memory_mask = self.memory_mask[sources]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..base.config import argument_error
-from .kv_cache import DecoderCache, KVCache
+from .kv_cache import DecoderCache, KVCache, ProjectedMemory
 
 # %% auto #0
 __all__ = ['StaticCache', 'StaticStep', 'make_room']
@@ -69,7 +69,7 @@ class StaticStep(nn.Module):
         length: Tensor,  # tokens before them
         keys: list[Tensor],  # of each layer, R H room Dk; changed in place
         values: list[Tensor],  # of each layer, R H room Dv; changed in place
-        memory: Any = (),  # keys and values of the sources, for each layer
+        memory: Any = (),  # a key and a value of the sources, for each layer
         memory_mask: Tensor | None = None,  # B 1 1 S
     ) -> Tensor:  # R V, logits of what follows the last of them
         places = length + torch.arange(ids.shape[1], device=ids.device)
@@ -78,7 +78,7 @@ class StaticStep(nn.Module):
 
         x = self.embed(ids, length)
         for i, layer in enumerate(self.stack.layers):
-            source = (memory[i], memory_mask) if memory else ()
+            source = (ProjectedMemory(*memory[i]), memory_mask) if memory else ()
             cache = StaticCache(keys[i], values[i], length)
             x = layer(x, *source, mask=mask, cache=cache)
         hidden = self.stack.final_norm(x)

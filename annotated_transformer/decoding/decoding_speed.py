@@ -360,7 +360,7 @@ class Compiled:
             torch.full((), length, device=ids.device),
             keys,
             values,
-            cache.memory,
+            [(memory.key, memory.value) for memory in cache.memory],
             cache.memory_mask,
         )
         for layer in cache.layers:

@@ -82,13 +82,13 @@ def beam_search(
     check_memory(n_bytes, 'the answers alone', ids.device, beam_size=beam_size)
 
     # W answers for each source: none so far
-    answers = ids.new_empty(batch, beam_size, 0)  # B W T
-    lengths = ids.new_zeros(batch, beam_size)  # B W
+    answers = torch.empty(batch, beam_size, 0, dtype=torch.long, device=ids.device)  # B W T
+    lengths = answers.new_zeros(batch, beam_size)  # B W
     scores = torch.full_like(lengths, -torch.inf, dtype=torch.float)  # B W
 
     # one empty hypothesis for each source
     sources = torch.arange(batch, device=ids.device)  # B, those that are still searched
-    hypotheses = ids.new_empty(batch, 1, 0)  # B W t
+    hypotheses = answers[:, :1]  # B W t
     total = scores.new_zeros(batch, 1)  # B W, log-probabilities
 
     n_candidates = (1 + len(special.ends)) * beam_size  # C

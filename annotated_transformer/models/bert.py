@@ -13,7 +13,12 @@ from torch import Tensor, nn
 from ..base.config import argument_error, check_sizes
 from ..core.dropout import Dropout
 from ..core.embeddings import TokenEmbedding
-from ..core.layers import ACTIVATIONS, Activation, LayerNorm, StackConfig
+from annotated_transformer.core.layers import (
+    ACTIVATIONS,
+    Activation,
+    LayerNorm,
+    StackConfig,
+)
 from ..core.masks import padding_mask
 from ..core.positions import LearnedPositions
 from ..core.transformer import Encoder

@@ -9,7 +9,12 @@ from dataclasses import dataclass, fields
 
 from torch import Tensor, nn
 
-from ..base.config import argument_error, check_choice, check_sizes, check_width
+from annotated_transformer.base.config import (
+    argument_error,
+    check_choice,
+    check_sizes,
+    check_width,
+)
 from ..core.embeddings import TokenEmbedding
 from ..core.layers import Activation, NormOrder, StackConfig
 from ..core.positions import POSITIONS, InputEmbedding, Positions
@@ -88,7 +93,9 @@ class Captioner(Transformer):
     config_class = CaptionerConfig  # what `load_model` reads
 
     def __init__(self, config: CaptionerConfig):  # architecture
-        nn.Module.__init__(self)  # with other parts than a Transformer's, used in the same way
+        nn.Module.__init__(
+            self
+        )  # with other parts than a Transformer's, used in the same way
         self.config = config
         if config.d_features is None:
             self.vit = ViT(image_config(config))

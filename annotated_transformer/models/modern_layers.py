@@ -95,7 +95,10 @@ class GroupedQueryAttention(MultiHeadAttention):
         self.group_size = n_heads // n_kv_heads
 
         # fewer rows
-        n_rows = self.k_proj.out_features // self.group_size, self.v_proj.out_features // self.group_size
+        n_rows = (
+            self.k_proj.out_features // self.group_size,
+            self.v_proj.out_features // self.group_size,
+        )
         self.k_proj = nn.Linear(d_model, n_rows[0], bias)
         self.v_proj = nn.Linear(d_model, n_rows[1], bias)
         self.out_proj = nn.Linear(self.out_proj.in_features, d_model, bias=False)
