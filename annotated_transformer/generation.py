@@ -25,10 +25,7 @@ from annotated_transformer.base.config import (
     check_seed,
     check_sizes,
 )
-from annotated_transformer.decoding.greedy import (
-    check_eval_mode,
-    decode_steps,
-)
+from .decoding.greedy import check_eval_mode, decode_steps
 from .interop.hf_tokenizer import HuggingFaceTokenizer
 from .interop.hub import read_options
 from .interop.huggingface import from_huggingface
@@ -46,7 +43,6 @@ from annotated_transformer.translator import (
     pretrained_names,
 )
 from .base.atomic_folders import MANIFEST
-from .base.memory import check_memory
 
 # %% auto #0
 __all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop',
@@ -209,18 +205,20 @@ def limit_new_tokens(
     max_new_tokens: int | None,  # None: 200, or as many as there are positions for
 ) -> int:  # tokens
     """How many tokens may be written. Raises `ValueError` for a prompt, or for a number of
-    new tokens, that the model has no positions for, and for a prompt too long to read."""
-    room = answer_limit(model, torch.tensor([prompt]))  # None: any number
-    n_tokens = len(prompt)
-    device = next(model.parameters()).device
-    # measured, for a tiny GPT: 7 bytes for each pair of tokens
-    check_memory(7 * n_tokens**2, 'reading it', device, prompt=f'{n_tokens:,} tokens')
+    new tokens, that the model has no positions for."""
+    if max_new_tokens is not None:
+        check_sizes(max_new_tokens=max_new_tokens)
+    if model.max_positions is None:
+        return max_new_tokens or DEFAULT_NEW_TOKENS
 
+    # the last token that is written is never read, so it needs no position
+    room = model.max_positions - len(prompt) + 1
+    if room < 1:
+        expected = f'at most {model.max_positions:,}, as many as the model has positions'
+        raise argument_error('prompt', f'{len(prompt):,} tokens', expected)
     if max_new_tokens is None:
-        return DEFAULT_NEW_TOKENS if room is None else min(DEFAULT_NEW_TOKENS, room)
-
-    check_sizes(max_new_tokens=max_new_tokens)
-    if room is not None and max_new_tokens > room:
+        return min(DEFAULT_NEW_TOKENS, room)
+    if max_new_tokens > room:
         raise argument_error(
             'max_new_tokens',
             max_new_tokens,

@@ -93,9 +93,8 @@ class Captioner(Transformer):
     config_class = CaptionerConfig  # what `load_model` reads
 
     def __init__(self, config: CaptionerConfig):  # architecture
-        nn.Module.__init__(
-            self
-        )  # with other parts than a Transformer's, used in the same way
+        # with other parts than a Transformer's, used in the same way
+        nn.Module.__init__(self)
         self.config = config
         if config.d_features is None:
             self.vit = ViT(image_config(config))

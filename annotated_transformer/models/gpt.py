@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,6 @@ from ..core.layers import Activation, NormOrder, StackConfig
 from ..core.positions import POSITIONS, InputEmbedding, Positions
 from ..core.rotary import RotaryAttention
 from ..core.transformer import Encoder, init_weights
-from ..training.data import EOS, PAD
 
 # %% auto #0
 __all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'check_prompt']
@@ -46,9 +46,9 @@ class GPTConfig(StackConfig):
     max_len: int = 1024  # positions, the limit of learned ones
     positions: Positions = 'learned'  # see `POSITIONS`
     tie_weights: bool = True  # the embedding makes the logits, too
-    pad_id: int | None = PAD  # marks where nothing is predicted
-    bos_id: int | None = EOS  # one id ends a text and begins the next
-    eos_id: int | tuple[int, ...] | None = EOS  # the same; None: texts have no end
+    pad_id: int | None = 0  # marks where nothing is predicted
+    bos_id: int | None = 2  # one id ends a text and begins the next
+    eos_id: int | tuple[int, ...] | None = 2  # the same; None: texts have no end
     presets = {
         'small': {},
         'tiny': dict(
@@ -78,11 +78,33 @@ class GPTConfig(StackConfig):
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
-    "What a language model does with its parts. A subclass makes them."
+    "A language model: ids in, logits of the next id out."
 
-    embed: InputEmbedding  # ids to vectors
-    blocks: nn.Module  # `Encoder`, called with a causal mask
-    output: TokenEmbedding  # vectors to logits
+    def __init__(
+        self,
+        config: Any,  # sizes and special ids; makes the parts
+    ):
+        super().__init__()
+        self.config = config
+
+        def embedding():
+            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
+
+        read = embedding()
+        positions = config.position_encoding()
+        self.embed = InputEmbedding(read, positions, config.dropout)
+        self.blocks = Encoder(config)
+        self.lm_head = None if config.tie_weights else embedding()
+        init_weights(self)
+
+        # of prompt and answer together; None: any number
+        self.max_positions: int | None = positions.limit
+
+    @property
+    def output(self) -> TokenEmbedding:  # what makes logits
+        if self.lm_head is not None:
+            return self.lm_head
+        return self.embed.read  # pyright: ignore[reportReturnType]
 
     def forward(
         self,
@@ -109,32 +131,11 @@ class DecoderOnly(nn.Module):
         hidden = self.blocks(x, is_causal=True, cache=cache)
         return self.output.logits(hidden[:, -1])
 
-    @property
-    def max_positions(self) -> int | None:  # of prompt and answer; None: any number
-        return self.embed.positions.limit
-
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-class
 class GPT(DecoderOnly):
-    """A decoder-only language model: ids in, logits of the next id out. Source: Radford et
-    al. 2019."""
+    "The language model of Radford et al. 2019."
 
     config_class = GPTConfig  # what `load_model` reads
-
-    def __init__(self, config: GPTConfig):  # architecture
-        super().__init__()
-        self.config = config
-
-        def embedding():
-            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-
-        self.embed = InputEmbedding(embedding(), config.position_encoding(), config.dropout)
-        self.blocks = Encoder(config)
-        self.lm_head = None if config.tie_weights else embedding()
-        init_weights(self)
-
-    @property
-    def output(self) -> TokenEmbedding:  # what makes logits
-        return self.embed.read if self.lm_head is None else self.lm_head
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #prompt-cache
 def check_prompt(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from annotated_transformer.base.config import (
@@ -18,11 +19,11 @@ from annotated_transformer.base.config import (
     head_sizes,
     is_whole_number,
 )
-from ..core.embeddings import TokenEmbedding
-from ..core.masks import causal_mask, combine_masks
-from ..core.positions import InputEmbedding, NoPositions
+from ..core.kv_cache import KVCache
+from ..core.masks import combine_masks
+from ..core.multi_head_attention import MultiHeadAttention
+from ..core.positions import NoPositions
 from ..core.rotary import RotaryAttention
-from ..core.transformer import Encoder, init_weights
 from .gpt import DecoderOnly
 from .mixture_of_experts import MixtureOfExperts, check_experts
 from annotated_transformer.models.modern_layers import (
@@ -35,7 +36,7 @@ from annotated_transformer.models.modern_layers import (
 )
 
 # %% auto #0
-__all__ = ['LlamaConfig', 'LlamaAttention', 'LlamaLayer', 'Llama', 'check_llama_config']
+__all__ = ['LlamaConfig', 'WindowCache', 'WindowAttention', 'LlamaAttention', 'LlamaLayer', 'Llama', 'check_llama_config']
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llamaconfig
 @dataclass(frozen=True)
@@ -152,6 +153,11 @@ class LlamaConfig(Config):
         super().__post_init__()
         check_llama_config(self)
 
+    dropout = 0.0  # Llamas have none
+
+    def position_encoding(self):  # attention rotates instead
+        return NoPositions()
+
     def encoder_layer(self, i):
         return LlamaLayer(self, i)
 
@@ -180,8 +186,60 @@ class LlamaConfig(Config):
     final_norm = layer_norm
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #window-in-a-layer
-class LlamaAttention(RotaryAttention, QKNormAttention, GroupedQueryAttention):
-    "Grouped heads, then norms, then rotations (read the names from the right), and a window."
+class WindowCache(KVCache):
+    "Keys and values of the last tokens alone: those that a window can still see."
+
+    def __init__(
+        self,
+        window: int,  # tokens, the query's own among them
+    ):
+        super().__init__()
+        self.window = window
+
+    def extend(self, key, value):
+        self.length += key.shape[2]
+        if self.key is not None and self.value is not None:
+            key = torch.cat([self.key, key], 2)
+            value = torch.cat([self.value, value], 2)
+
+        # the next token sees itself and window - 1 others
+        first = max(0, key.shape[2] - self.window + 1)
+        self.key = key[:, :, first:]
+        self.value = value[:, :, first:]
+        return key, value
+
+
+class WindowAttention(MultiHeadAttention):
+    "Each token sees the last few. Source: Beltagy et al. 2020."
+
+    def __init__(
+        self,
+        d_model: int,  # D
+        n_heads: int,  # H
+        *,
+        window: int | None = None,  # tokens, the query's own among them; None: all
+        **options,  # of `MultiHeadAttention`
+    ):
+        super().__init__(d_model, n_heads, **options)
+        self.window = window
+
+    def visible(self, query, key, mask, is_causal):
+        n_queries = query.shape[2]
+        n_keys = key.shape[2]
+        if self.window is not None and n_keys > self.window:
+            near = torch.ones(n_queries, n_keys, dtype=torch.bool, device=key.device)
+            near = near.triu(n_keys - n_queries - self.window + 1)
+            mask = combine_masks(mask, near)
+        return super().visible(query, key, mask, is_causal)
+
+    def new_cache(self):
+        return super().new_cache() if self.window is None else WindowCache(self.window)
+
+# %% ../../nbs/7_since_2017/3_llama.ipynb #llama-attention
+class LlamaAttention(
+    WindowAttention, RotaryAttention, QKNormAttention, GroupedQueryAttention
+):
+    "Shared keys, norms, rotations and a window, of which a model uses what it has."
 
     def __init__(
         self,
@@ -189,26 +247,14 @@ class LlamaAttention(RotaryAttention, QKNormAttention, GroupedQueryAttention):
         n_heads: int,  # H
         *,
         rope_factor: float = 1.0,  # see `stretched_frequencies`; 1: as they are
-        window: int | None = None,  # the last tokens that each attends to; None: all
-        **options,  # of the three classes
+        **options,  # of the four classes
     ):
         super().__init__(d_model, n_heads, **options)
         self.rope_factor = rope_factor
-        self.window = window
 
     def frequencies(self, width, device, dtype):
-        return stretched_frequencies(
-            super().frequencies(width, device, dtype), self.rope_factor
-        )
-
-    def visible(self, query, key, mask, is_causal):
-        if self.window is None:
-            return super().visible(query, key, mask, is_causal)
-
-        n_queries, n_keys = query.shape[2], key.shape[2]
-        near = causal_mask(n_queries, n_keys, key.device)
-        near = near.triu(n_keys - n_queries - self.window + 1)
-        return combine_masks(mask, near), False
+        frequencies = super().frequencies(width, device, dtype)
+        return stretched_frequencies(frequencies, self.rope_factor)
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-layer
 class LlamaLayer(nn.Module):
@@ -236,28 +282,11 @@ class LlamaLayer(nn.Module):
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-model
 class Llama(DecoderOnly):
-    """A decoder-only language model of the kind built since 2023. Source: Touvron et al.
-    2023."""
+    "A language model of the kind built since 2023. Source: Touvron et al. 2023."
 
     config_class = LlamaConfig  # what `load_model` reads
 
-    def __init__(self, config: LlamaConfig):  # architecture
-        super().__init__()
-        self.config = config
-
-        def embedding():
-            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-
-        self.embed = InputEmbedding(embedding(), NoPositions())
-        self.blocks = Encoder(config)
-        self.lm_head = None if config.tie_weights else embedding()
-        init_weights(self)
-
-    @property
-    def output(self) -> TokenEmbedding:  # what makes logits
-        return self.embed.read if self.lm_head is None else self.lm_head
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-llama-config
+# %% ../../nbs/7_since_2017/3_llama.ipynb #check-llama-config
 def check_llama_config(
     config: LlamaConfig,  # to be checked
 ):

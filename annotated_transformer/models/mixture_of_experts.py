@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from ..base.config import argument_error
+from ..base.config import argument_error, check_sizes
 from ..training.loss import sequence_loss
 from .modern_layers import SwiGLU
 
 # %% auto #0
-__all__ = ['route', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss', 'check_experts']
+__all__ = ['route', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss']
 
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #route
 def route(
@@ -42,6 +42,16 @@ def expert_places(
         return [(chosen == i).nonzero(as_tuple=True) for i in range(n_experts)]
     except RuntimeError:
         return None
+
+# %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #check-experts
+def check_experts(
+    n_experts: int,  # E
+    n_active: int,  # k, experts for each token
+):
+    "Refuse impossible numbers of experts."
+    check_sizes(n_experts=n_experts, n_active=n_active)
+    if n_active > n_experts:
+        raise argument_error('n_active', n_active, f'at most {n_experts} experts')
 
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #mixture-layer
 class MixtureOfExperts(nn.Module):
@@ -137,16 +147,3 @@ def balanced_loss(
 
     terms = [load_balancing_loss(logits, layer.n_active) for layer, logits in found]
     return loss + weight * batch.n_tokens * torch.stack(terms).mean()
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-experts-imports
-from ..base.config import check_sizes
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-experts
-def check_experts(
-    n_experts: int,  # E
-    n_active: int,  # k, experts for each token
-):
-    "Refuse impossible numbers of experts."
-    check_sizes(n_experts=n_experts, n_active=n_active)
-    if n_active > n_experts:
-        raise argument_error('n_active', n_active, f'at most {n_experts} experts')

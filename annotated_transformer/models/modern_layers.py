@@ -9,13 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..base.config import argument_error, check_sizes, head_sizes
-from ..core.masks import causal_mask, combine_masks
+from ..base.config import argument_error, check_numbers, check_sizes
 from ..core.multi_head_attention import MultiHeadAttention, split_heads
-from ..core.rotary import RotaryAttention
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'repeat_heads', 'GroupedQueryAttention', 'QKNormAttention', 'stretched_frequencies', 'check_heads', 'fold_heads', 'shared_attention', 'sliding_window_mask']
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'repeat_heads', 'GroupedQueryAttention', 'QKNormAttention']
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
@@ -61,18 +59,47 @@ class SwiGLU(nn.Module):
         gate = F.silu(self.gate_proj(x))  # *batch F
         return self.down_proj(gate * self.up_proj(x))
 
+# %% ../../nbs/7_since_2017/1_modern_layers.ipynb #stretched-frequencies
+def stretched_frequencies(
+    frequencies: Tensor,  # of `inv_freq`, radians per position
+    factor: float,  # by how much slow hands are slowed down
+    trained_length: int = 8192,  # tokens of the first texts
+    slow: float = 1.0,  # rounds in such a text; fewer: slowed down fully
+    fast: float = 4.0,  # rounds in such a text; more: left as they are
+) -> Tensor:  # of the same shape
+    """Frequencies for texts that are longer than the first ones. Source: Llama 3.1, its
+    published code."""
+    check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
+    check_sizes(trained_length=trained_length)
+    check_numbers(
+        f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast, slow=slow
+    )
+
+    rounds = trained_length * frequencies / (2 * torch.pi)
+    kept = ((rounds - slow) / (fast - slow)).clamp(0, 1)  # 1: as it is
+    return frequencies * (kept + (1 - kept) / factor)
+
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #repeat-heads
 def repeat_heads(
     x: Tensor,  # B G K Dk, keys or values
     n_heads: int,  # H, a multiple of G
 ) -> Tensor:  # B H K Dk
     "The keys or values of each group, once for each of its heads."
-    check_heads(n_heads, x.shape[1])
     return x.repeat_interleave(n_heads // x.shape[1], dim=1)
+
+# %% ../../nbs/7_since_2017/1_modern_layers.ipynb #check-heads
+def check_heads(
+    n_heads: int,  # H, of queries
+    n_kv_heads: int,  # G, of keys and values
+):
+    "Refuse heads that cannot be divided into groups of one size."
+    check_sizes(n_kv_heads=n_kv_heads)
+    if n_heads % n_kv_heads:
+        raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #grouped-attention
 class GroupedQueryAttention(MultiHeadAttention):
-    "Attention whose heads share keys and values in groups. Source: Ainslie et al. 2023."
+    "Heads that share keys and values in groups. Source: Ainslie et al. 2023."
 
     # G groups of heads share the keys and values:
     #
@@ -92,16 +119,12 @@ class GroupedQueryAttention(MultiHeadAttention):
         super().__init__(d_model, n_heads, bias=bias, **options)
         check_heads(n_heads, n_kv_heads)
         self.n_kv_heads = n_kv_heads
-        self.group_size = n_heads // n_kv_heads
+        self.out_proj.register_parameter('bias', None)
 
-        # fewer rows
-        n_rows = (
-            self.k_proj.out_features // self.group_size,
-            self.v_proj.out_features // self.group_size,
-        )
-        self.k_proj = nn.Linear(d_model, n_rows[0], bias)
-        self.v_proj = nn.Linear(d_model, n_rows[1], bias)
-        self.out_proj = nn.Linear(self.out_proj.in_features, d_model, bias=False)
+        # W^K and W^V have rows for G heads only
+        group_size = n_heads // n_kv_heads
+        self.k_proj = nn.Linear(d_model, self.k_proj.out_features // group_size, bias)
+        self.v_proj = nn.Linear(d_model, self.v_proj.out_features // group_size, bias)
 
     def key_value(self, memory, start=0):  # B K D -> B G K Dk, B G K Dv
         key = split_heads(self.k_proj(memory), self.n_kv_heads)
@@ -112,12 +135,14 @@ class GroupedQueryAttention(MultiHeadAttention):
         if self.training and self.dropout.p:
             weights = self.dropout(self.weights(query, key, mask, is_causal))
             return weights @ repeat_heads(value, self.n_heads)
-        return shared_attention(query, key, value, mask, is_causal=is_causal)
+        return F.scaled_dot_product_attention(
+            query, key, value, mask, is_causal=is_causal, enable_gqa=True
+        )
 
     def weights(self, query, key, mask=None, is_causal=False):
         return super().weights(query, repeat_heads(key, self.n_heads), mask, is_causal)
 
-
+# %% ../../nbs/7_since_2017/1_modern_layers.ipynb #qk-norm-attention
 class QKNormAttention(MultiHeadAttention):
     "An RMSNorm for each query and each key. Source: Dehghani et al. 2023; Qwen 3."
 
@@ -127,7 +152,7 @@ class QKNormAttention(MultiHeadAttention):
         n_heads: int,  # H
         *,
         norm_eps: float | None = 1e-6,  # added to the mean square; None: no norms
-        **options,  # of the class beside it
+        **options,  # of `MultiHeadAttention`
     ):
         super().__init__(d_model, n_heads, **options)
         d_k = self.q_proj.out_features // n_heads
@@ -140,94 +165,3 @@ class QKNormAttention(MultiHeadAttention):
     def key_value(self, memory, start=0):
         key, value = super().key_value(memory, start)
         return self.k_norm(key), value
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #stretched-imports
-from ..base.config import check_numbers
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #stretched-frequencies
-def stretched_frequencies(
-    frequencies: Tensor,  # of `inv_freq`, radians per position
-    factor: float,  # by how much slow hands are slowed down
-    trained_length: int = 8192,  # tokens of the first texts
-    slow: float = 1.0,  # rounds in such a text; fewer: slowed down fully
-    fast: float = 4.0,  # rounds in such a text; more: left as they are
-) -> Tensor:  # of the same shape
-    """Frequencies for texts that are longer than the first ones. Source: Llama 3.1, its
-    published code."""
-    check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
-    check_sizes(trained_length=trained_length)
-    check_numbers(
-        f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast, slow=slow
-    )
-    rounds = trained_length * frequencies / (2 * torch.pi)
-    kept = ((rounds - slow) / (fast - slow)).clamp(0, 1)  # 1: as it is
-    return frequencies * (kept + (1 - kept) / factor)
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #check-heads
-def check_heads(
-    n_heads: int,  # H, of queries
-    n_kv_heads: int,  # G, of keys and values
-):
-    "Refuse heads that cannot be divided into groups of one size."
-    check_sizes(n_kv_heads=n_kv_heads)
-    if n_heads % n_kv_heads:
-        raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #fold-heads
-def fold_heads(
-    query: Tensor,  # B H Q Dk
-    mask: Tensor | None,  # bool, broadcastable to B H Q K
-    n_kv_heads: int,  # G, a divisor of H
-) -> tuple[Tensor, Tensor | None]:  # B G H/G*Q Dk, and the mask of these rows
-    "Stack the queries of a group's heads, so that one product compares all with its keys."
-    _, n_heads, n_queries, _ = query.shape
-    n_heads, n_kv_heads = int(n_heads), int(n_kv_heads)  # tensors in `torch.jit.trace`
-    check_heads(n_heads, n_kv_heads)
-    group_size = n_heads // n_kv_heads
-
-    rows = query.unflatten(1, (n_kv_heads, group_size)).flatten(2, 3)
-    if mask is None or group_size == 1:
-        return rows, mask
-    if mask.ndim < 2:
-        raise argument_error('mask', tuple(mask.shape), 'two axes or more')
-
-    # another mask for each head: fold it like the queries
-    if mask.ndim > 2 and mask.shape[-3] > 1:
-        mask = mask.expand(*mask.shape[:-2], n_queries, mask.shape[-1])
-        return rows, mask.unflatten(-3, (n_kv_heads, group_size)).flatten(-3, -2)
-
-    # one mask for all heads: the same rows again for each head of a group
-    if mask.shape[-2] > 1:
-        mask = mask.tile(group_size, 1)
-    return rows, mask
-
-
-def shared_attention(
-    query: Tensor,  # B H Q Dk
-    key: Tensor,  # B G K Dk, G a divisor of H
-    value: Tensor,  # B G K Dk
-    mask: Tensor | None = None,  # bool, broadcastable to B H Q K; True = may attend
-    *,
-    is_causal: bool = False,  # instead of a mask: token i may attend to 0 ... i
-) -> Tensor:  # B H Q Dk
-    "Attention of heads that share keys and values, by PyTorch's kernel, without copies."
-    # training: each head has the ordinary triangle
-    if is_causal:
-        return F.scaled_dot_product_attention(
-            query, key, value, is_causal=True, enable_gqa=True
-        )
-
-    # any other mask, or none (decoding, a window)
-    rows, row_mask = fold_heads(query, mask, key.shape[1])  # B G H/G*Q Dk
-    out = F.scaled_dot_product_attention(rows, key, value, attn_mask=row_mask)
-    return out.reshape(query.shape)
-
-# %% ../../nbs/depth/modern_layers_in_depth.ipynb #sliding-window-mask
-def sliding_window_mask(
-    mask: Tensor,  # *batch Q K, bool, causal; True = may attend
-    window: int,  # maximum number of keys, the query's own among them
-) -> Tensor:  # *batch Q K
-    "The last keys of those that each query may attend to. Source: Beltagy et al. 2020."
-    check_sizes(window=window)
-    from_the_right = mask.flip(-1).cumsum(-1).flip(-1)  # 1 for the last key, then 2, 3 ...
-    return mask & (from_the_right <= window)

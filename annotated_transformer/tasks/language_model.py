@@ -39,7 +39,7 @@ from annotated_transformer.inspection.attention_maps import (
 from ..models.gpt import GPT, GPTConfig
 from ..models.ngram import KneserNey, ngram_loss
 from ..training.loop import evaluate, pick_device, train
-from ..core.transformer_config import Positions
+from ..core.positions import Positions
 from ..training.progress import ProgressBar
 
 # %% auto #0
