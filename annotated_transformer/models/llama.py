@@ -224,9 +224,9 @@ class WindowAttention(MultiHeadAttention):
         self.window = window
 
     def visible(self, query, key, mask, is_causal):
-        n_queries = query.shape[2]
-        n_keys = key.shape[2]
-        if self.window is not None and n_keys > self.window:
+        if self.window is not None:
+            n_queries = query.shape[2]
+            n_keys = key.shape[2]
             near = torch.ones(n_queries, n_keys, dtype=torch.bool, device=key.device)
             near = near.triu(n_keys - n_queries - self.window + 1)
             mask = combine_masks(mask, near)
