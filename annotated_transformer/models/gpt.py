@@ -133,7 +133,7 @@ class DecoderOnly(nn.Module):
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-class
 class GPT(DecoderOnly):
-    "The language model of Radford et al. 2019."
+    "A decoder-only language model. Source: Radford et al. 2019."
 
     config_class = GPTConfig  # what `load_model` reads
 

@@ -282,7 +282,7 @@ class LlamaLayer(nn.Module):
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-model
 class Llama(DecoderOnly):
-    "A language model of the kind built since 2023. Source: Touvron et al. 2023."
+    "A decoder-only model of the kind built since 2023. Source: Touvron et al. 2023."
 
     config_class = LlamaConfig  # what `load_model` reads
 
