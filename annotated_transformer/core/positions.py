@@ -7,7 +7,7 @@ __all__ = ['Positions', 'POSITIONS', 'inv_freq', 'sinusoids', 'SinusoidalPositio
            'NoPositions']
 
 # %% ../../nbs/1_model/7_positions.ipynb #imports-exported
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -88,7 +88,7 @@ class InputEmbedding(nn.Module):
     ):
         super().__init__()
         self.read = read
-        self.positions = positions
+        self.positions: Any = positions
         self.dropout = Dropout(dropout)
 
     def forward(

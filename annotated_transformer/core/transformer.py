@@ -189,8 +189,8 @@ class Transformer(nn.Module):
         init_weights(self)
 
         # words that there are positions for; None: any number
-        self.max_source = self.src_embed.positions.limit
-        self.max_positions = self.tgt_embed.positions.limit
+        self.max_source: int | None = self.src_embed.positions.limit
+        self.max_positions: int | None = self.tgt_embed.positions.limit
 
     def forward(
         self,

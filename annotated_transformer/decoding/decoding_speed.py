@@ -319,7 +319,7 @@ class Compiled:
         *,
         mode: str | None = None,  # of `torch.compile`; 'reduce-overhead': graphs on a GPU
     ):
-        max_len = model.config.max_len
+        max_len: int = model.config.max_len
         if room is None:
             room = max_len
         check_sizes(room=room)
@@ -328,7 +328,7 @@ class Compiled:
 
         self.model = model
         self.config = model.config
-        self.max_positions = room
+        self.max_positions: int = room
         self.max_source = getattr(model, 'max_source', None)
         self.static_step = torch.compile(StaticStep(model), mode=mode)
 

@@ -113,6 +113,7 @@ class DecoderOnly(nn.Module):
         hidden = self.blocks(self.embed(ids), is_causal=True)
         return self.output.logits(hidden)
 
+    @torch.no_grad()
     def start(
         self,
         prompt: Tensor,  # B S, without padding
@@ -121,6 +122,7 @@ class DecoderOnly(nn.Module):
         check_prompt(prompt, SpecialTokens.of(self))
         return prompt, self.blocks.new_cache()
 
+    @torch.no_grad()
     def step(
         self,
         ids: Tensor,  # R n, the next ids of each row
