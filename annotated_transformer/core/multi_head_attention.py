@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         check_mask(mask)
 
         # while a model writes, the keys and values of its memory are there already
-        if isinstance(memory, ProjectedMemory):
+        if memory is not None and not isinstance(memory, Tensor):
             return memory.look_up(self, x, mask)
 
         # queries of x; keys and values of the memory, or of x itself
