@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 from cell_directives import directives_of
+from fold_cells import fold
 from nbclient import NotebookClient
 from nbclient.util import run_sync
 
@@ -70,6 +71,7 @@ def run(path: Path, skip: set):
     client.skip = skip
     client.execute()
     notebook.metadata["executed"] = fingerprint(notebook.cells)
+    fold(notebook.cells)
     nbformat.write(notebook, path)
 
 
