@@ -4,10 +4,12 @@ import ast
 import re
 import sys
 
+import nbformat
 import pytest
 from project import ROOT, chapters
 
 sys.path.insert(0, str(ROOT / "tools"))
+from fold_cells import FOLDED, is_aside
 from run_notebooks import fingerprint
 
 
@@ -33,6 +35,18 @@ def test_no_output_is_an_error_or_a_warning():
     ]
 
     assert not loud, "\n".join(loud)
+
+
+def test_what_readers_need_not_see_is_folded():
+    "In JupyterLab, VS Code and Colab, not only on the site."
+    open_cells = [
+        f"{chapter.name}, cell {cell['id']}"
+        for chapter in chapters()
+        for cell in nbformat.read(ROOT / f"nbs/{chapter.name}.ipynb", 4).cells
+        if is_aside(cell) and not FOLDED.items() <= cell.metadata.items()
+    ]
+
+    assert not open_cells, "python tools/fold_cells.py\n" + "\n".join(open_cells)
 
 
 def test_ids_are_unique():

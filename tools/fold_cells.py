@@ -21,7 +21,11 @@ FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 def is_test(cell) -> bool:
     "Whether a cell only checks: it asserts something, and shows and defines nothing but helpers of its own."
     source = cell.source
-    if directives_of(source) or cell.outputs or not re.search(r"\bassert\b|\btest_", source):
+    if (
+        directives_of(source)
+        or cell.outputs
+        or not re.search(r"\bassert\b|\btest_", source)
+    ):
         return False
     tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
     return isinstance(tree.body[-1], (ast.Assert, ast.For, ast.With, ast.Expr))
@@ -32,7 +36,9 @@ def is_aside(cell) -> bool:
     if cell.cell_type != "code":
         return False
     directives = directives_of(cell.source)
-    hidden = {"hide", "default_exp"} & directives.keys() or directives.get("echo") == "false"
+    hidden = {"hide", "default_exp"} & directives.keys() or directives.get(
+        "echo"
+    ) == "false"
     return bool(hidden) or is_test(cell)
 
 

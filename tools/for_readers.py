@@ -11,6 +11,8 @@ import re
 import sys
 from pathlib import Path
 
+from fold_cells import FOLDED
+
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 settings = configparser.ConfigParser(delimiters=["="])
@@ -37,7 +39,7 @@ def with_colab(cells: list) -> list:
         cell_type="code",
         execution_count=None,
         id="colab",
-        metadata={},
+        metadata=FOLDED,
         outputs=[],
         source=lines,
     )
