@@ -47,7 +47,7 @@ def test_an_unknown_name_is_refused():
 
 
 # these are fields of a configuration, which refuses other names and lists its own
-FIELDS = ("from_huggingface", "preset", "replace")
+FIELDS = ("from_huggingface", "preset", "replace", "attention_of_kind")
 
 
 def test_signatures_name_every_option():
