@@ -22,9 +22,9 @@ from ..base.memory import check_memory
 from ..training.data import EOS, Batch, check_pairs
 
 # %% auto #0
-__all__ = ['GenerativeModel', 'UncachedDecoder', 'Prefixes', 'next_log_probs', 'is_end', 'length_limits', 'decode_steps',
-           'Hypotheses', 'decode_tokens', 'argmax_token', 'greedy_decode', 'generate_ids', 'check_eval_mode',
-           'check_source_lengths']
+__all__ = ['GenerativeModel', 'UncachedDecoder', 'Prefixes', 'next_log_probs', 'is_end', 'length_limits', 'check_eval_mode',
+           'decode_steps', 'Hypotheses', 'decode_tokens', 'argmax_token', 'greedy_decode', 'check_source_lengths',
+           'generate_ids']
 
 # %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #generativemodel
 class GenerativeModel(Protocol):
@@ -175,6 +175,15 @@ def length_limits(
     limits = is_token.sum(1) + 50
     return limits if most is None else limits.clamp(max=most)
 
+# %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #check-eval-mode
+def check_eval_mode(
+    model: object,  # that is to write
+):
+    "Refuse a model in training mode, whose dropout would spoil answers."
+    if getattr(unwrap_compiled(model), 'training', False):
+        expected = 'evaluation mode: call model.eval() first'
+        raise argument_error('model', 'training mode', expected)
+
 # %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #decode-steps
 @torch.no_grad()
 def decode_steps(
@@ -291,6 +300,20 @@ def greedy_decode(
     "The most probable token at every step. Source: section 3; the limit is from 6.1."
     return decode_tokens(model, src, argmax_token, max_len, special=special)
 
+# %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #check-source-lengths
+def check_source_lengths(
+    model: nn.Module,  # whose positions may have an end
+    sources: list[list[int]],  # ids without special tokens
+):
+    "Refuse sources that are longer than a model has positions for."
+    most = getattr(model, 'max_source', None)
+    for i, source in enumerate(sources):
+        if most is not None and len(source) + 1 > most:
+            expected = f'at most {most:,}, as many as the model has positions'
+            raise argument_error(
+                f'source {i}', f'{len(source) + 1:,} tokens with EOS', expected
+            )
+
 # %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #generate-ids
 def generate_ids(
     model: nn.Module,  # an encoder-decoder, in evaluation mode
@@ -324,26 +347,3 @@ def generate_ids(
         answers.update(zip(group, found.lists()))
 
     return [answers[i] for i in range(len(sources))]
-
-# %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #check-eval-mode
-def check_eval_mode(
-    model: object,  # that is to write
-):
-    "Refuse a model in training mode, whose dropout would spoil answers."
-    if getattr(unwrap_compiled(model), 'training', False):
-        expected = 'evaluation mode: call model.eval() first'
-        raise argument_error('model', 'training mode', expected)
-
-# %% ../../nbs/3_decoding/1_greedy_decoding.ipynb #check-source-lengths
-def check_source_lengths(
-    model: nn.Module,  # whose positions may have an end
-    sources: list[list[int]],  # ids without special tokens
-):
-    "Refuse sources that are longer than a model has positions for."
-    most = getattr(model, 'max_source', None)
-    for i, source in enumerate(sources):
-        if most is not None and len(source) + 1 > most:
-            expected = f'at most {most:,}, as many as the model has positions'
-            raise argument_error(
-                f'source {i}', f'{len(source) + 1:,} tokens with EOS', expected
-            )
