@@ -11,6 +11,7 @@ from annotated_transformer.decoding.greedy import (
     generate_ids,
     greedy_decode,
 )
+from annotated_transformer.decoding.metrics import accuracy, exact_match
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.core.positions import POSITIONS, sinusoids
 from annotated_transformer.decoding.sampling import sample
@@ -362,3 +363,14 @@ def test_a_wrapper_has_the_mode_of_its_model():
     with pytest.raises(ValueError, match="model: got 'training mode'"):
         greedy_decode(wrapped, SOURCE, 5)
     assert model.training  # and left as it was
+
+
+def test_answers_without_as_many_targets_have_no_score():
+    for predictions in ([], [[3, 4]]):
+        with pytest.raises(ValueError, match="predictions: got"):
+            exact_match(predictions, [[3, 4], [5]])
+    for predicted in (torch.tensor([3]), torch.tensor([]), torch.ones(2, 3)):
+        with pytest.raises(ValueError, match="predictions: got"):
+            accuracy(predicted, torch.tensor([3, 1]))
+    with pytest.raises(ValueError, match=r"predictions: got \(2, 3\)"):
+        accuracy(torch.ones(2, 3), torch.ones(2, 3))
