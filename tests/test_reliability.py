@@ -554,3 +554,25 @@ def test_bad_command_lines_are_refused_in_words(tmp_path, monkeypatch):
             ), what
             assert not (out.exists() and any(out.iterdir())), what
     record("bad command lines", n + 1)
+
+
+def test_a_configuration_of_another_class_is_not_saved(tmp_path):
+    "`load_model` would build the model from `config_class`, which knows nothing of the parts that were swapped."
+
+    class OtherConfig(TransformerConfig):
+        def layer_norm(self):
+            return torch.nn.RMSNorm(self.d_model)
+
+    class Other(Transformer):
+        config_class = OtherConfig
+
+    tiny = dict(d_model=8, d_ff=16, n_heads=2, n_layers=1, vocab_size=9)
+    with pytest.raises(
+        ValueError, match="config: got 'OtherConfig', expected TransformerConfig"
+    ):
+        save_model(Transformer(OtherConfig(**tiny)), tmp_path / "model")
+
+    model = Other(OtherConfig(**tiny)).eval()
+    save_model(model, tmp_path / "model")
+    src = torch.tensor([[3, 4, 2]])
+    assert torch.equal(load_model(tmp_path / "model", Other)(src, src), model(src, src))

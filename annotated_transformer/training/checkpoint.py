@@ -192,6 +192,14 @@ def check_loadable(
             'the model inside',
         )
 
+    if type(config) is not model_class.config_class:
+        raise argument_error(
+            'config',
+            type(config).__name__,
+            f'{model_class.config_class.__name__}, the `config_class` of '
+            f'{model_class.__name__}; give a configuration of your own to a class of your own',
+        )
+
     # layers that were added, removed or changed are not in the configuration
     weights = distinct_weights(model)
     again = build_empty(config, model_class, n_tensors=len(weights))
