@@ -43,7 +43,8 @@ def table(
 
     def text(cell):
         if isinstance(cell, float):
-            return f'{cell:.{digits}f}'
+            shown = f'{cell:.{digits}f}'
+            return shown.lstrip('-') if float(shown) == 0 else shown  # no -0.00
         return f'{cell:,}' if isinstance(cell, int) else str(cell)
 
     body = [[str(row), *map(text, line)] for row, line in zip(rows, cells, strict=True)]
