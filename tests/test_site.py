@@ -769,13 +769,13 @@ def test_search_finds_a_name(browser, address, name):
 
 
 def test_link_to_a_name_unfolds_its_block(browser, address):
-    page = f"{address}depth/attention_in_depth.html"
-    is_open = "return document.getElementById('api-masked_softmax').open"
+    page = f"{address}reference/memory.html"
+    is_open = "return document.getElementById('api-check_memory').open"
 
     visit(browser, page)
     assert browser.execute_script(is_open) is False
 
-    visit(browser, f"{page}#api-masked_softmax")
+    visit(browser, f"{page}#api-check_memory")
     assert browser.execute_script(is_open) is True
 
 
