@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 
 # For editors and type checkers, which read imports and run nothing. `name as name` says that a name is public.
 if TYPE_CHECKING:
-    from .training.checkpoint import load_model as load_model
-    from .training.checkpoint import save_model as save_model
+    from .base.model_files import load_model as load_model
+    from .base.model_files import save_model as save_model
     from .base.config import SpecialTokens as SpecialTokens
     from .training.data import Batch as Batch
     from .training.data import batch_by_tokens as batch_by_tokens
@@ -35,8 +35,14 @@ if TYPE_CHECKING:
     from .decoding.sampling import sample as sample
     from .decoding.search import beam_search as beam_search
     from .training.loop import TrainConfig as TrainConfig
-    from .training.loop import evaluate as evaluate
+    from .training.loss import evaluate as evaluate
     from .training.loop import train as train
+    from .training.loop import Callback as Callback
+    from .training.callbacks import Evaluate as Evaluate
+    from .training.callbacks import StopOnSignal as StopOnSignal
+    from .training.callbacks import WeightAverage as WeightAverage
+    from .training.checkpoint import Checkpoints as Checkpoints
+    from .training.progress import Progress as Progress
     from .core.transformer import Transformer as Transformer
     from .core.transformer import TransformerConfig as TransformerConfig
 
@@ -57,9 +63,15 @@ _PUBLIC = {
     # training
     "train": "training.loop",
     "TrainConfig": "training.loop",
-    "evaluate": "training.loop",
-    "save_model": "training.checkpoint",
-    "load_model": "training.checkpoint",
+    "evaluate": "training.loss",
+    "Callback": "training.loop",
+    "Evaluate": "training.callbacks",
+    "StopOnSignal": "training.callbacks",
+    "WeightAverage": "training.callbacks",
+    "Checkpoints": "training.checkpoint",
+    "Progress": "training.progress",
+    "save_model": "base.model_files",
+    "load_model": "base.model_files",
     # decoding
     "generate_ids": "decoding.greedy",
     "greedy_decode": "decoding.greedy",

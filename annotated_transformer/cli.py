@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError('this command is built with typer: pip install typer') from error
 
 from . import __version__
-from .training.checkpoint import load_model
+from .base.model_files import load_model
 from .base.config import SpecialTokens, argument_error
 from .training.data import EOS, FIRST_SYMBOL, pad_sequences
 from .decoding.greedy import Hypotheses
@@ -52,10 +52,11 @@ from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
 from .interop.hub import read_options
 from .decoding.search import beam_search, check_beam
-from .training.loop import NotFinite, pick_device
+from .training.loop import NotFinite
+from .base.devices import pick_device
 from .core.transformer import Transformer
 from .translator import find_model, translate_lines
-from .training.signals import Interrupted
+from .training.loop import Interrupted
 
 # %% auto #0
 __all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'show_version', 'program',

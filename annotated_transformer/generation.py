@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .training.checkpoint import load_model
+from .base.model_files import load_model
 from annotated_transformer.base.config import (
     SpecialTokens,
     argument_error,
@@ -36,7 +36,7 @@ from .text.tokenizer import Tokenizer, check_text
 from .text.bpe import BPETokenizer
 from .text.characters import CharTokenizer
 from .text.words import WordTokenizer
-from .training.loop import pick_device
+from .base.devices import pick_device
 from annotated_transformer.translator import (
     PRETRAINED,
     check_holds_model,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import torch
 
-from .training.checkpoint import CONFIG, load_model
+from .base.model_files import CONFIG, load_model
 from .base.config import argument_error, check_choice
 from .text.parallel_text import clean_text
 from .decoding.greedy import generate_ids
@@ -24,7 +24,7 @@ from .decoding.search import beam_search, check_beam
 from .text.tokenizer import Tokenizer, checked_texts
 from .text.bpe import BPETokenizer
 from .text.words import WordTokenizer
-from .training.loop import pick_device
+from .base.devices import pick_device
 from .core.transformer import Transformer
 from .base.atomic_folders import wait_for_folder
 

@@ -26,7 +26,7 @@ MOVED = {
     "11_loss": "2_training/2_loss",
     "12_optimizer": "2_training/3_optimizer",
     "13_training": "2_training/4_training",
-    "14_checkpoint": "2_training/5_checkpoints",
+    "14_checkpoint": "2_training/6_checkpoints",
     "15_history": "reference/history",
     "16_transformer_config": "1_model/8_transformer",
     "17_initialisation": "depth/transformer_in_depth",

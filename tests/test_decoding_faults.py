@@ -3,7 +3,7 @@
 import pytest
 import torch
 from annotated_transformer.base import memory
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer.base.config import SpecialTokens
 from annotated_transformer.base.memory import available_memory, check_memory, model_bytes
 from annotated_transformer.decoding.greedy import (

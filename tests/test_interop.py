@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from annotated_transformer.base.atomic_folders import write_folder
-from annotated_transformer.training.checkpoint import (
-    CONVERTED,
-    build_empty,
-    distinct_weights,
-    load_model,
-    save_model,
-)
+from annotated_transformer.base.model_files import CONVERTED, build_empty, distinct_weights, load_model, save_model
 from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (

@@ -17,7 +17,7 @@ from annotated_transformer.training.distributed import (
     n_processes,
     process_rank,
 )
-from annotated_transformer.training.signals import Interrupted
+from annotated_transformer.training.loop import Interrupted
 from project import ROOT
 from safetensors.torch import load_file
 from training_together import OPTIONS, batches, run

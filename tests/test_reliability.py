@@ -18,12 +18,8 @@ import pytest
 import torch
 from project import ROOT
 
-from annotated_transformer.training.checkpoint import (
-    Checkpoints,
-    load_model,
-    save_model,
-    write_model,
-)
+from annotated_transformer.training.checkpoint import Checkpoints
+from annotated_transformer.base.model_files import load_model, save_model, write_model
 from annotated_transformer.base.atomic_folders import MANIFEST, write_folder
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
@@ -180,7 +176,7 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     from annotated_transformer.tasks import topic_classification
     from annotated_transformer.tasks.runs import run_and_save
     from annotated_transformer.training.loop import train
-    from annotated_transformer.training.signals import Interrupted
+    from annotated_transformer.training.loop import Interrupted
 
     trained = []
 
@@ -222,7 +218,7 @@ def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_
     from annotated_transformer.training.data import batch_pairs
     from annotated_transformer.tasks.synthetic import synthetic_pairs
     from annotated_transformer.training.loop import TrainConfig, train
-    from annotated_transformer.training.signals import Interrupted
+    from annotated_transformer.training.loop import Interrupted
 
     def batches(stop=0):
         for number, batch in enumerate(batch_pairs(synthetic_pairs(), 2), 1):
@@ -290,7 +286,8 @@ def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
     save_model(old, tmp_path / "model")
     said = limited(
         f"""
-from annotated_transformer.training.checkpoint import Checkpoints, save_model
+from annotated_transformer.training.checkpoint import Checkpoints
+from annotated_transformer.base.model_files import save_model
 from annotated_transformer.training.history import History
 from annotated_transformer.training.optimizer import build_optimizer
 from annotated_transformer.training.loop import TrainConfig, TrainingState
@@ -430,7 +427,7 @@ def test_reads_beside_a_writer_are_of_one_model(tmp_path):
     "Another process replaces the model again and again; whoever reads gets one of the two, whole."
     code = f"""
 import sys, torch
-from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.base.model_files import save_model
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 models = [Transformer(TransformerConfig.preset("tiny", vocab_size=13, n_layers=n)) for n in (1, 2)]

@@ -5,14 +5,15 @@ import copy
 import pytest
 import torch
 from annotated_transformer.base.config import SpecialTokens
-from annotated_transformer.training.data import Batch, LabelledBatch, batch_pairs
+from annotated_transformer.training.data import Batch, batch_pairs
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.training.loss import (
     classification_loss,
     count_correct,
     sequence_loss,
 )
-from annotated_transformer.training.loop import TrainConfig, evaluate, train
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.training.loss import evaluate
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 from torch import nn
@@ -108,7 +109,7 @@ def transformer(**special):
 
 def next_ids(rows, pad_id=None):
     ids = torch.tensor(rows)
-    return LabelledBatch((ids[:, :-1],), ids[:, 1:], pad_id=pad_id)
+    return Batch((ids[:, :-1],), ids[:, 1:], pad_id=pad_id)
 
 
 def learnt(model, batch, token):
@@ -231,7 +232,7 @@ def test_a_compiled_model_answers_as_the_plain_one():
 
 
 def test_labels_all_count():
-    batch = LabelledBatch((torch.eye(3),), torch.tensor([0, 0, 2]))
+    batch = Batch((torch.eye(3),), torch.tensor([0, 0, 2]))
     classifier = nn.Linear(3, 3)
     assert classification_loss(classifier, batch).item() == pytest.approx(
         sum(by_hand(classifier, batch, None)), rel=1e-5
@@ -240,6 +241,6 @@ def test_labels_all_count():
         classification_loss(classifier, batch).item(), rel=1e-5
     )
     with pytest.raises(TypeError):
-        LabelledBatch(
+        Batch(
             (torch.eye(3),), torch.tensor([0, 0, 2]), 3
         )  # a pad_id is named, never a number in passing

@@ -22,7 +22,8 @@ from project import ROOT
 from typer.testing import CliRunner
 
 from annotated_transformer import cli, translate
-from annotated_transformer.training.checkpoint import Checkpoints, load_model, save_model
+from annotated_transformer.training.checkpoint import Checkpoints
+from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer import translator as inference
 from annotated_transformer.text.corpora import open_parallel_text
 from annotated_transformer.tasks import translation

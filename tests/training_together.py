@@ -10,10 +10,12 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from annotated_transformer.training.checkpoint import Checkpoints, write_model
+from annotated_transformer.training.checkpoint import Checkpoints
+from annotated_transformer.base.model_files import write_model
 from annotated_transformer.training.data import Batch, batch_pairs
 from annotated_transformer.tasks.synthetic import synthetic_pairs
-from annotated_transformer.training.loss import chunked_sequence_loss, sequence_loss
+from annotated_transformer.training.chunked_loss import chunked_sequence_loss
+from annotated_transformer.training.loss import sequence_loss
 from annotated_transformer.training.distributed import (
     is_shard,
     joined_processes,
@@ -21,7 +23,8 @@ from annotated_transformer.training.distributed import (
     run_on_rank_zero,
     process_rank,
 )
-from annotated_transformer.training.loop import TrainConfig, evaluate, train
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.training.loss import evaluate
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 

@@ -5,12 +5,16 @@
 # %% ../../nbs/reference/tensor_checks.ipynb #imports-exported
 from __future__ import annotations
 
-import torch
+from collections.abc import Sequence
 
-from .config import argument_error
+import torch
+from torch import Tensor
+
+from .config import SpecialTokens, argument_error, check_ids, check_probabilities
 
 # %% auto #0
-__all__ = ['check_mask', 'check_token_ids']
+__all__ = ['check_mask', 'check_token_ids', 'check_pairs', 'check_sequence', 'check_pad_id', 'id_tensor', 'check_targets',
+           'check_same_special']
 
 # %% ../../nbs/reference/tensor_checks.ipynb #check-mask
 def check_mask(
@@ -42,3 +46,94 @@ def check_token_ids(
     for extreme in extremes:
         if not 0 <= extreme < vocab_size:
             raise argument_error(name, extreme, f'ids from 0 to {vocab_size - 1}')
+
+# %% ../../nbs/reference/tensor_checks.ipynb #check-pairs
+def check_pairs(
+    pairs: Sequence,  # of (source ids, target ids)
+    special: SpecialTokens = SpecialTokens(),  # three different ids
+):
+    """Refuse no pairs, empty sources and ids that are special, negative or not ints:
+    `ValueError`."""
+    reserved = {special.pad_id, special.bos_id, *special.ends}
+    if None in reserved or len(reserved) != 3 or len(special.ends) != 1:
+        raise argument_error('special', special, 'three different ids')
+    if not pairs:
+        raise argument_error('pairs', pairs, 'at least one pair of id lists')
+
+    for i, (src, tgt) in enumerate(pairs):
+        check_sequence(f'source of pair {i}', src, reserved)
+        check_sequence(f'target of pair {i}', tgt, reserved)
+        if not src:
+            raise argument_error(f'source of pair {i}', src, 'at least one id')
+
+# %% ../../nbs/reference/tensor_checks.ipynb #check-sequence
+def check_sequence(
+    name: str,  # for the error
+    ids: Sequence[int],  # to be checked
+    reserved: set,  # ids that may not be in it
+):
+    "Refuse ids that are special, negative or not ints. Fast, because it runs for every batch."
+    if not isinstance(ids, (list, tuple)):
+        raise argument_error(name, type(ids).__name__, 'a list of ids')
+
+    wrong_types = set(map(type, ids)) - {int}
+    if wrong_types:
+        raise argument_error(name, wrong_types.pop().__name__, 'ids of type int')
+
+    if (ids and min(ids) < 0) or not reserved.isdisjoint(ids):
+        wrong = [id for id in ids if id < 0 or id in reserved]
+        allowed = f'ids from 0 up without the special {sorted(reserved)}'
+        raise argument_error(name, wrong[0], allowed)
+
+# %% ../../nbs/reference/tensor_checks.ipynb #check-pad-id
+def check_pad_id(
+    pad_id: int | None,  # None: there is no such id
+    sequences: Sequence[Sequence],  # that may need padding
+):
+    "Raise `ValueError` if sequences differ in length and there is no id to pad them with."
+    if pad_id is None and len(set(map(len, sequences))) > 1:
+        raise argument_error(
+            'pad_id', pad_id, 'an id, because the sequences differ in length'
+        )
+
+# %% ../../nbs/reference/tensor_checks.ipynb #id-tensor
+def id_tensor(
+    rows: list[list],  # of one length
+) -> Tensor:  # B L
+    "Lists of ids as a tensor. Raises `ValueError` for ids that aren't whole numbers."
+    try:
+        found = torch.tensor(rows)
+    except (OverflowError, TypeError, ValueError, RuntimeError):
+        found = None
+    if found is None or (found.numel() > 0 and found.is_floating_point()):
+        ids = [i for row in rows for i in row]
+        wrong = [i for i in ids if not (isinstance(i, int) and abs(i) < 2**63)]
+        raise argument_error('ids', (wrong or rows)[0], 'whole numbers below 2**63')
+    return found.long()
+
+# %% ../../nbs/reference/tensor_checks.ipynb #check-targets
+def check_targets(
+    logits: Tensor,  # *batch V
+    targets: Tensor,  # *batch, ids
+    pad_id: int | None,  # None: there is no such id
+):
+    "Refuse targets of another shape, and ids outside the vocabulary."
+    if logits.shape[:-1] != targets.shape:
+        expected = f'{tuple(logits.shape[:-1])}, a target for each position'
+        raise argument_error('targets', tuple(targets.shape), expected)
+    vocab_size = logits.shape[-1]
+    check_token_ids(targets, vocab_size, 'targets')
+    if pad_id is not None:
+        check_ids(vocab_size, pad_id=pad_id)
+
+# %% ../../nbs/reference/tensor_checks.ipynb #check-same-special
+def check_same_special(
+    model: object,  # whose configuration, if it has one, says what is padding
+    special: SpecialTokens | None,  # of a batch
+):
+    "Refuse a batch that was made with other special tokens than the model's."
+    if not hasattr(getattr(model, 'config', None), 'pad_id'):
+        return  # the model doesn't say
+    expected = SpecialTokens.of(model)
+    if special != expected:
+        raise argument_error('special of the batch', special, f"{expected}, the model's")

@@ -19,7 +19,8 @@ from annotated_transformer.base.config import (
     unwrap_compiled,
 )
 from ..base.memory import check_memory
-from ..training.data import EOS, Batch, check_pairs
+from ..training.data import EOS, Batch
+from ..base.tensor_checks import check_pairs
 
 # %% auto #0
 __all__ = ['GenerativeModel', 'UncachedDecoder', 'Prefixes', 'next_log_probs', 'is_end', 'length_limits', 'check_eval_mode',

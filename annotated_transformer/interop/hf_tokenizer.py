@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..training.checkpoint import load_model
+from ..base.model_files import load_model
 from ..base.config import SpecialTokens, argument_error
 from ..text.tokenizer import check_text, checked_ids, checked_texts
 from ..translator import Translator
@@ -23,7 +23,7 @@ from annotated_transformer.interop.huggingface import (
     hugging_face,
     model_folder,
 )
-from ..training.loop import pick_device
+from ..base.devices import pick_device
 from ..core.transformer import Transformer
 
 # %% auto #0

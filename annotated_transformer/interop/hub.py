@@ -13,14 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from annotated_transformer.training.checkpoint import (
-    CONFIG,
-    FORMAT,
-    WEIGHTS,
-    build_from,
-    load_model,
-    read_config,
-)
+from ..base.model_files import CONFIG, FORMAT, WEIGHTS, build_from, load_model, read_config
 from ..base.config import argument_error
 from .huggingface import model_folder
 from ..core.transformer import Transformer

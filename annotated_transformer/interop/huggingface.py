@@ -10,7 +10,7 @@ from typing import cast
 
 from torch import nn
 
-from ..training.checkpoint import build_empty
+from ..base.model_files import build_empty
 from annotated_transformer.base.config import (
     Config,
     argument_error,

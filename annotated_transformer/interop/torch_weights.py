@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from ..training.checkpoint import EmptyInit
+from ..base.model_files import EmptyInit
 from ..base.config import argument_error, unwrap_compiled
 from annotated_transformer.interop.weight_map import (
     WeightMap,

@@ -21,12 +21,8 @@ from annotated_transformer.base.config import (
     check_sizes,
 )
 from ..base.memory import check_memory
-from annotated_transformer.training.data import (
-    FIRST_SYMBOL,
-    LabelledBatch,
-    check_pairs,
-    pad_sequences,
-)
+from ..training.data import FIRST_SYMBOL, Batch, pad_sequences
+from ..base.tensor_checks import check_pairs
 from ..text.held_out import stratified_split
 from .images import ImageDataset, digits, random_affine
 from ..decoding.greedy import Hypotheses, greedy_decode
@@ -41,7 +37,8 @@ from ..inspection.attention_maps import capture_attention
 from ..decoding.metrics import exact_match, exact_match_by_length
 from ..models.captioner import Captioner, CaptionerConfig
 from ..models.vit import patch_grid
-from ..training.loop import pick_device, train
+from ..base.devices import pick_device
+from ..training.loop import train
 
 # %% auto #0
 __all__ = ['WORDS', 'CAPTIONING', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
@@ -141,7 +138,7 @@ def strips(
 def caption_batch(
     pairs: list,  # of (strip, words)
     special: SpecialTokens = SpecialTokens(),  # those of the model
-) -> LabelledBatch:
+) -> Batch:
     "Pictures and words for the model, and the words that it should write."
     captions = [encode_caption(words) for _, words in pairs]
     check_pairs([(ids, ids) for ids in captions], special)  # none of them may be special
@@ -149,7 +146,7 @@ def caption_batch(
     images = torch.stack([strip.picture for strip, _ in pairs])
     tgt_in = pad_sequences([[special.bos_id, *ids] for ids in captions], special.pad_id)
     tgt_out = pad_sequences([[*ids, special.eos_id] for ids in captions], special.pad_id)
-    return LabelledBatch((images, tgt_in), tgt_out, pad_id=special.pad_id)
+    return Batch((images, tgt_in), tgt_out, pad_id=special.pad_id)
 
 # %% ../../nbs/6_descendants/8_captioning.ipynb #captioningrunconfig
 @dataclass(frozen=True)

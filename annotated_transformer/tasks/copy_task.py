@@ -28,7 +28,8 @@ from annotated_transformer.tasks.runs import (
 )
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..decoding.metrics import exact_match
-from ..training.loop import TrainConfig, pick_device, train
+from ..training.loop import TrainConfig, train
+from ..base.devices import pick_device
 from ..core.transformer import Transformer
 from ..core.transformer import TransformerConfig
 

@@ -38,7 +38,8 @@ from annotated_transformer.tasks.runs import (
 from ..training.loss import classification_loss
 from ..decoding.metrics import accuracy
 from ..models.vit import ImageClassifier, ViTConfig, cls_attention
-from ..training.loop import pick_device, train
+from ..base.devices import pick_device
+from ..training.loop import train
 
 # %% auto #0
 __all__ = ['IMAGE_CLASSIFICATION', 'ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict',

@@ -23,7 +23,7 @@ from annotated_transformer.base.config import (
     printable,
 )
 from ..base.extras import import_extra
-from ..training.data import LabelledBatch
+from ..training.data import Batch
 
 # %% auto #0
 __all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'random_affine', 'image_batches', 'eight_bits',
@@ -95,7 +95,7 @@ def image_batches(
     *,
     seed: int = 0,  # of the order and the changes
     augment: Callable[..., Tensor] = random_affine,  # (B C H W, generator) -> B C H W
-) -> Iterator[LabelledBatch]:
+) -> Iterator[Batch]:
     "An endless stream of pictures, in random order and changed at random."
     check_sizes(batch_size=batch_size, pictures=len(indices))
     generator = torch.Generator().manual_seed(seed)
@@ -108,7 +108,7 @@ def image_batches(
         now = queue[:batch_size]
         queue = queue[batch_size:]
         images = augment(data.images[now], generator)
-        yield LabelledBatch((images,), data.labels[now])
+        yield Batch((images,), data.labels[now])
 
 # %% ../../nbs/reference/images.ipynb #imagefiles
 EXTENSIONS = '.bmp', '.gif', '.jpeg', '.jpg', '.png', '.webp'  # files that must be pictures

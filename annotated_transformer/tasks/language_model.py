@@ -38,7 +38,9 @@ from annotated_transformer.inspection.attention_maps import (
 )
 from ..models.gpt import GPT, GPTConfig
 from ..models.ngram import KneserNey, ngram_loss
-from ..training.loop import evaluate, pick_device, train
+from ..training.loss import evaluate
+from ..base.devices import pick_device
+from ..training.loop import train
 from ..core.positions import Positions
 from ..training.progress import ProgressBar
 

@@ -21,7 +21,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..training.checkpoint import Checkpoints, write_model
+from ..training.checkpoint import Checkpoints
+from ..base.model_files import write_model
 from ..base.config import Config, argument_error
 from annotated_transformer.base.atomic_folders import (
     MANIFEST,

@@ -18,7 +18,7 @@ from annotated_transformer.base.config import (
     check_seed,
     check_sizes,
 )
-from ..training.data import LabelledBatch
+from ..training.data import Batch
 from annotated_transformer.text.python_reference import (
     Corpus,
     labelled_batch,
@@ -46,12 +46,9 @@ from annotated_transformer.models.bert import (
     mask_tokens,
 )
 from ..training.history import History
-from annotated_transformer.training.loop import (
-    TrainConfig,
-    evaluate,
-    pick_device,
-    train,
-)
+from ..training.loop import TrainConfig, train
+from ..training.loss import evaluate
+from ..base.devices import pick_device
 
 # %% auto #0
 __all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'TOPIC_CLASSIFICATION', 'masked_batch', 'BagOfWords', 'TopicClassificationConfig',
@@ -64,11 +61,11 @@ def masked_batch(
     tokenizer: BertWordTokenizer,  # that of the model
     config: BERTConfig,  # special tokens
     generator: torch.Generator,  # of what is hidden
-) -> LabelledBatch:  # targets B L
+) -> Batch:  # targets B L
     "Passages with some words hidden."
     ids, segments = tokenizer.encode_passages(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
-    return LabelledBatch((inputs, segments), targets, pad_id=config.pad_id)
+    return Batch((inputs, segments), targets, pad_id=config.pad_id)
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):

@@ -17,11 +17,8 @@ from typing import Literal
 
 import torch
 
-from annotated_transformer.training.checkpoint import (
-    Checkpoints,
-    average_models,
-    load_model,
-)
+from ..training.checkpoint import Checkpoints, average_models
+from ..base.model_files import load_model
 from annotated_transformer.base.config import (
     Config,
     argument_error,
@@ -48,12 +45,8 @@ from annotated_transformer.tasks.runs import (
     mark_correct,
 )
 from ..inspection.attention_maps import plot_attention
-from annotated_transformer.training.loss import (
-    chunked_sequence_loss,
-    nan_to_inf,
-    r_drop_loss,
-    sequence_loss,
-)
+from ..training.chunked_loss import chunked_sequence_loss, r_drop_loss
+from ..training.loss import nan_to_inf, sequence_loss
 from ..decoding.metrics import score_translations
 from annotated_transformer.training.distributed import (
     all_reduce_any,
@@ -61,7 +54,9 @@ from annotated_transformer.training.distributed import (
     run_on_rank_zero,
 )
 from ..decoding.search import check_beam
-from ..training.loop import TrainConfig, evaluate, pick_device, train
+from ..training.loop import TrainConfig, train
+from ..training.loss import evaluate
+from ..base.devices import pick_device
 from ..core.layers import NormOrder
 from ..core.transformer import Transformer, TransformerConfig
 from ..translator import Translator

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ..base.config import SpecialTokens, argument_error, check_sizes
-from ..training.data import LabelledBatch, pad_sequences
+from ..training.data import Batch, pad_sequences
 from .held_out import hold_out, hold_out_end
 from .words import BertWordTokenizer
 
@@ -73,7 +73,7 @@ def random_windows(
     batch_size: int,  # windows in a batch
     seed: int = 0,  # of where they begin
     special: SpecialTokens = SpecialTokens(),  # those of the model
-) -> Iterator[LabelledBatch]:  # endless
+) -> Iterator[Batch]:  # endless
     """Draw windows of all documents, strung together. Raises `ValueError` for too few
     tokens."""
     text = [special.eos_id]
@@ -89,7 +89,7 @@ def random_windows(
         drawn = windows[starts]
         inputs = drawn[:, :-1]
         targets = drawn[:, 1:]
-        yield LabelledBatch((inputs,), targets, pad_id=special.pad_id)
+        yield Batch((inputs,), targets, pad_id=special.pad_id)
 
 # %% ../../nbs/reference/python_reference.ipynb #covering-windows
 def sliding_windows(
@@ -97,7 +97,7 @@ def sliding_windows(
     length: int,  # tokens in a window, at least 2
     batch_size: int = 32,  # windows in a batch
     special: SpecialTokens = SpecialTokens(),  # the model's, with a PAD
-) -> list:  # of `LabelledBatch`, in which each token is a target once
+) -> list:  # of `Batch`, in which each token is a target once
     "Windows for a test, overlapping by half."
     if special.pad_id is None:
         raise argument_error(
@@ -120,7 +120,7 @@ def sliding_windows(
     for i in range(0, len(inputs), batch_size):
         x = pad_sequences(inputs[i : i + batch_size], special.pad_id)
         y = pad_sequences(targets[i : i + batch_size], special.pad_id)
-        batches.append(LabelledBatch((x,), y, pad_id=special.pad_id))
+        batches.append(Batch((x,), y, pad_id=special.pad_id))
     return batches
 
 # %% ../../nbs/reference/python_reference.ipynb #words
@@ -244,13 +244,13 @@ def read_corpus(
 def labelled_batch(
     sentences: list,  # of (sentence, topic)
     corpus: Corpus,  # for its tokenizer and topics
-) -> LabelledBatch:  # targets B
+) -> Batch:  # targets B
     "Sentences, and the numbers of their topics."
     inputs = corpus.tokenizer.encode_passages(
         [(sentence, None) for sentence, _ in sentences]
     )
     targets = torch.tensor([corpus.topics.index(topic) for _, topic in sentences])
-    return LabelledBatch(inputs, targets)
+    return Batch(inputs, targets)
 
 # %% ../../nbs/reference/python_reference.ipynb #shuffled
 def shuffled_batches(

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
-
-from .data import Batch, LabelledBatch
-from .loss import nan_to_inf
 
 # %% auto #0
 __all__ = ['History']
@@ -20,54 +16,23 @@ __all__ = ['History']
 # %% ../../nbs/reference/history.ipynb #history
 @dataclass
 class History:
-    "Rows of numbers noted along a run; each row has a `step`."
+    "Numbers noted along a run: one row for each step that has any."
 
-    # numbers by name, each row with a step
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)  # each has a `step`
     steps: int = 0  # updates done
-    seconds: float = 0.0  # spent on training, evaluations not counted
+    seconds: float = 0.0  # of training; evaluations aren't counted
     n_tokens: int = 0  # target tokens trained on
 
     def record(self, step: int, **numbers):  # values by name
-        "Add a row."
-        self.rows.append(dict(step=step, **numbers))
-
-    def count_step(
-        self,
-        step: int,
-        batches: Iterable[Batch | LabelledBatch],  # of the step
-        seconds: float,  # since the run began
-    ):
-        "Count a step that was done."
-        self.steps = step
-        self.seconds = seconds
-        self.n_tokens += sum(batch.n_tokens for batch in batches)
-
-    def log_step(self, loss: float, gradient_norm: float, lr: float):
-        "Add a row for the last step."
-        self.record(
-            self.steps,
-            loss=loss,
-            gradient_norm=gradient_norm,
-            lr=lr,
-            tokens_per_second=self.n_tokens / max(self.seconds, 1e-9),  # so far
-        )
+        "Add numbers to the row of a step, which may be new."
+        if not self.rows or self.rows[-1]['step'] != step:
+            self.rows.append(dict(step=step))
+        self.rows[-1].update(numbers)
 
     def column(self, name: str) -> tuple[list[int], list[Any]]:  # steps and values
         "The values of one name, with their steps, from the rows that have it."
         rows = [row for row in self.rows if name in row]
         return [row['step'] for row in rows], [row[name] for row in rows]
-
-    def has_evaluation(self, step: int) -> bool:
-        "Whether a step was evaluated."
-        return any(row['step'] == step and 'loss' not in row for row in self.rows)
-
-    def has_stalled(self, patience: int) -> bool:  # evaluations; 0: never
-        "Whether the last evaluations, `patience` of them, have brought no lower loss."
-        losses = [nan_to_inf(loss) for loss in self.column('eval_loss')[1]]
-        if patience == 0 or len(losses) <= patience:
-            return False
-        return min(losses[-patience:]) >= min(losses[:-patience])
 
     def save(self, path: str | os.PathLike[str]):  # a file ending in .csv
         "Write all rows as comma-separated values; missing values stay empty."

@@ -24,7 +24,7 @@ from annotated_transformer.tasks.topic_classification import (
     pretrain,
     train_classifier,
 )
-from annotated_transformer.training.loop import pick_device
+from annotated_transformer.base.devices import pick_device
 
 if __name__ == "__main__":
     parser = arguments(__doc__)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded
 
 from annotated_transformer.base.config import SpecialTokens
-from annotated_transformer.training.data import EOS, LabelledBatch
+from annotated_transformer.training.data import EOS, Batch
 from annotated_transformer.text.python_reference import (
     random_windows,
     sliding_windows,
@@ -34,7 +34,8 @@ from annotated_transformer.text.characters import CharTokenizer
 from annotated_transformer.tasks.language_model import LanguageModelConfig
 from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.models.gpt import GPT
-from annotated_transformer.training.loop import TrainConfig, evaluate, train
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.training.loss import evaluate
 
 OURS = LanguageModelConfig.preset("tiny")
 SETTINGS = {
@@ -72,7 +73,7 @@ def consecutive_windows(
     starts = range(0, len(ids) - length, length)
     windows = torch.tensor([ids[start : start + length + 1] for start in starts])
     return [
-        LabelledBatch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id)
+        Batch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id)
         for part in windows.split(rows)
     ]
 

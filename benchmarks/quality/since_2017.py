@@ -35,7 +35,8 @@ from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.mixture_of_experts import balanced_loss
 from annotated_transformer.models.modern_layers import RMSNorm, SwiGLU
-from annotated_transformer.training.loop import evaluate, train
+from annotated_transformer.training.loss import evaluate
+from annotated_transformer.training.loop import train
 from annotated_transformer.core.transformer import init_weights
 
 SPECIAL = SpecialTokens(pad_id=PAD, bos_id=EOS, eos_id=EOS)

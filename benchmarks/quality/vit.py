@@ -29,7 +29,8 @@ from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.training.loss import classification_loss
 from annotated_transformer.decoding.metrics import accuracy
 from annotated_transformer.models.vit import ViTConfig
-from annotated_transformer.training.loop import pick_device, train
+from annotated_transformer.base.devices import pick_device
+from annotated_transformer.training.loop import train
 
 ViTConfig.presets["tiny, patches of 2"] = ViTConfig.presets["tiny"] | dict(patch_size=2)
 TRIALS = {

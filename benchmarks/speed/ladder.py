@@ -24,11 +24,8 @@ from torch._dynamo.utils import counters
 
 from annotated_transformer.training.data import Batch, batch_by_tokens, padding_fraction
 from annotated_transformer.core.dropout import Dropout
-from annotated_transformer.training.loss import (
-    chunked_sequence_loss,
-    reference_cross_entropy,
-    sequence_loss,
-)
+from annotated_transformer.training.chunked_loss import chunked_sequence_loss
+from annotated_transformer.training.loss import reference_cross_entropy, sequence_loss
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training.optimizer import BETAS, EPSILON, build_optimizer
 from annotated_transformer.base.allocations import peak_bytes

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments, rounded, seconds
 from safetensors.torch import load_file
 
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer.interop.huggingface import from_huggingface
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig

@@ -24,8 +24,9 @@ from support.machine import ROOT, Results, arguments, rounded
 from annotated_transformer.training.data import batch_pairs
 from annotated_transformer.tasks.synthetic import synthetic_pairs
 from annotated_transformer.training.distributed import joined_processes, process_rank
-from annotated_transformer.training.loss import chunked_sequence_loss
-from annotated_transformer.training.loop import TrainConfig, pick_device, train
+from annotated_transformer.training.chunked_loss import chunked_sequence_loss
+from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.base.devices import pick_device
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 

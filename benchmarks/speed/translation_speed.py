@@ -24,7 +24,7 @@ from speed.peers import TorchTransformer
 from speed.training import Side
 from support.machine import Results, arguments, rounded, seconds
 
-from annotated_transformer.training.checkpoint import load_model
+from annotated_transformer.base.model_files import load_model
 from annotated_transformer.base.config import SpecialTokens
 from annotated_transformer.training.data import batch_pairs
 from annotated_transformer.tasks.translation import (

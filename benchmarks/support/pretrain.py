@@ -27,7 +27,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import device_name
 
-from annotated_transformer.training.checkpoint import write_model
+from annotated_transformer.base.model_files import write_model
 from annotated_transformer.training.data import FIRST_SYMBOL, batch_by_tokens, batch_pairs
 from annotated_transformer.text.number_words import spell_number
 from annotated_transformer.text.sentence_pairs import sentence_pairs
