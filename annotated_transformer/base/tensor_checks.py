@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .config import SpecialTokens, argument_error, check_ids, check_probabilities
+from .config import SpecialTokens, argument_error, check_ids
 
 # %% auto #0
 __all__ = ['check_mask', 'check_token_ids', 'check_pairs', 'check_sequence', 'check_pad_id', 'id_tensor', 'check_targets',
@@ -113,15 +113,16 @@ def id_tensor(
 
 # %% ../../nbs/reference/tensor_checks.ipynb #check-targets
 def check_targets(
-    logits: Tensor,  # *batch V
+    logits: Tensor,  # *batch V; or vectors that they are made from, *batch D
     targets: Tensor,  # *batch, ids
     pad_id: int | None,  # None: there is no such id
+    vocab_size: int | None = None,  # V; None: as wide as `logits`
 ):
     "Refuse targets of another shape, and ids outside the vocabulary."
     if logits.shape[:-1] != targets.shape:
         expected = f'{tuple(logits.shape[:-1])}, a target for each position'
         raise argument_error('targets', tuple(targets.shape), expected)
-    vocab_size = logits.shape[-1]
+    vocab_size = logits.shape[-1] if vocab_size is None else vocab_size
     check_token_ids(targets, vocab_size, 'targets')
     if pad_id is not None:
         check_ids(vocab_size, pad_id=pad_id)

@@ -5,10 +5,10 @@
 # %% ../../nbs/reference/chunked_loss.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,23 +21,7 @@ from .data import Batch
 from .loss import cross_entropy
 
 # %% auto #0
-__all__ = ['loss_and_logit_gradient', 'ChunkedLoss', 'chunked_cross_entropy', 'OutputLayer', 'output_of', 'without_logits',
-           'chunked_sequence_loss', 'r_drop_cross_entropy', 'r_drop_loss']
-
-# %% ../../nbs/reference/chunked_loss.ipynb #loss-and-logit-gradient
-def loss_and_logit_gradient(
-    hidden: Tensor,  # rows *copies D
-    weight: Tensor,  # V D
-    bias: Tensor | None,  # V
-    targets: Tensor,  # rows, ids
-    loss_fn,  # (logits, targets) -> scalar, nats, summed
-) -> tuple[Tensor, Tensor]:  # scalar, nats; rows *copies V
-    "Make logits, use them, and free them."
-    with torch.enable_grad():
-        logits = F.linear(hidden, weight, bias).detach().requires_grad_()
-        loss = loss_fn(logits, targets)
-    (gradient,) = torch.autograd.grad(loss, logits)
-    return loss.detach(), gradient
+__all__ = ['ChunkedLoss', 'loss_in_chunks', 'without_logits', 'chunked_sequence_loss', 'r_drop_cross_entropy', 'r_drop_loss']
 
 # %% ../../nbs/reference/chunked_loss.ipynb #chunked-loss
 class ChunkedLoss(torch.autograd.Function):
@@ -46,102 +30,65 @@ class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx,  # keeps the gradients for the backward pass
+        loss_fn: Callable,  # (logits, targets) -> scalar, nats, summed
         hidden: Tensor,  # N *copies D
+        targets: Tensor,  # N, ids
         weight: Tensor,  # V D
         bias: Tensor | None,  # V
-        targets: Tensor,  # N, ids
-        loss_fn,  # (logits, targets) -> scalar, nats, summed
         rows: int,  # positions whose logits exist at once
     ) -> Tensor:  # scalar, nats, summed over positions
-        "Sum losses and gradients, some positions at a time."
+        # gradients are gathered here, apart from those of the model
+        parts = [part.detach().requires_grad_() for part in hidden.split(rows)]
+        weight = weight.detach().requires_grad_()
+        leaves = [weight]
+        if bias is not None:
+            bias = bias.detach().requires_grad_()
+            leaves.append(bias)
 
-        def zeros(x):  # sums of many parts in at least single precision
-            return torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+        total = torch.zeros((), device=hidden.device)
+        for part, ids in zip(parts, targets.split(rows), strict=True):
+            with torch.enable_grad():
+                loss = loss_fn(F.linear(part, weight, bias), ids)
+            loss.backward()  # this frees the logits
+            total = total + loss.detach()
 
-        hidden_sum = zeros(hidden)
-        weight_sum = zeros(weight)
-        bias_sum = zeros(bias) if bias is not None else None
-        total = hidden_sum.new_zeros(())
-
-        for start in range(0, len(hidden), rows):
-            part = slice(start, start + rows)
-            loss, gradient = loss_and_logit_gradient(
-                hidden[part], weight, bias, targets[part], loss_fn
-            )
-            total += loss
-            hidden_sum[part] = gradient @ weight
-            gradient = gradient.flatten(0, -2)
-            weight_sum += gradient.T @ hidden[part].flatten(0, -2)
-            if bias_sum is not None:
-                bias_sum += gradient.sum(0)
-            del gradient  # before there is the next one
-
-        leaves = [hidden, weight] if bias is None else [hidden, weight, bias]
-        sums = (
-            [hidden_sum, weight_sum] if bias is None else [hidden_sum, weight_sum, bias_sum]
-        )
-        ctx.types = [x.dtype for x in leaves]
-        ctx.save_for_backward(*sums)
+        hidden_grad = torch.cat([part.grad for part in parts])
+        ctx.save_for_backward(hidden_grad, *[leaf.grad for leaf in leaves])
         return total
 
     @staticmethod
-    @once_differentiable  # the saved gradients are numbers, and can't be differentiated again
+    @once_differentiable  # the saved gradients are numbers: they have no gradients
     def backward(ctx, gradient):  # of the loss, a scalar
-        "Scale the gradients of hidden, weight and bias; the other inputs have none."
-        found = [
-            (gradient * saved).to(dtype)
-            for saved, dtype in zip(ctx.saved_tensors, ctx.types)
-        ]
-        return *found, *[None] * (6 - len(found))
+        hidden, weight, *bias = [gradient * saved for saved in ctx.saved_tensors]
+        return None, hidden, None, weight, bias[0] if bias else None, None
 
-# %% ../../nbs/reference/chunked_loss.ipynb #chunked-cross-entropy
-def chunked_cross_entropy(
-    hidden: Tensor,  # *batch D, what logits are made from
+# %% ../../nbs/reference/chunked_loss.ipynb #loss-in-chunks
+def loss_in_chunks(
+    loss_fn: Callable[[Tensor, Tensor], Tensor],  # (logits, targets) -> nats, summed
+    hidden: Tensor,  # N *copies D, what logits are made from
+    targets: Tensor,  # N, ids
     weight: Tensor,  # V D, that makes them
-    targets: Tensor,  # *batch, ids
-    *,
-    smoothing: float = 0.0,  # epsilon, probability
-    pad_id: int | None = 0,  # such positions cost nothing; None: all count
     bias: Tensor | None = None,  # V, of the logits
     rows: int = 512,  # positions whose logits exist at once
 ) -> Tensor:  # scalar, nats, summed over positions
-    "`cross_entropy(F.linear(hidden, weight, bias), ...)` in little memory, for training."
+    "`loss_fn(F.linear(hidden, weight, bias), targets)` in little memory."
     check_sizes(rows=rows)
-    check_targets(hidden, targets)
-    loss_fn = partial(cross_entropy, smoothing=smoothing, pad_id=pad_id)
-    return ChunkedLoss.apply(
-        hidden.flatten(0, -2), weight, bias, targets.flatten(), loss_fn, rows
-    )
+    if torch.is_grad_enabled():
+        return ChunkedLoss.apply(loss_fn, hidden, targets, weight, bias, rows)
 
-# %% ../../nbs/reference/chunked_loss.ipynb #output-layer
-class OutputLayer(Protocol):
-    "What turns a model's last vectors into logits: `TokenEmbedding` or the like."
-
-    weight: Tensor  # V D
-    bias: Tensor | None  # V, on the logits
-
-    def logits(
-        self,
-        hidden: Tensor,  # *batch D
-    ) -> Tensor:  # *batch V
-        "Numbers for the tokens of the vocabulary."
-        ...
-
-# %% ../../nbs/reference/chunked_loss.ipynb #output-of
-def output_of(
-    model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
-) -> OutputLayer:
-    "The layer that turns a model's last vectors into logits."
-    model = getattr(model, 'module', model)  # what DDP wraps
-    return unwrap_compiled(model).output
+    total = torch.zeros((), device=hidden.device)
+    for part, ids in zip(hidden.split(rows), targets.split(rows), strict=True):
+        total = total + loss_fn(F.linear(part, weight, bias), ids)
+    return total
 
 # %% ../../nbs/reference/chunked_loss.ipynb #without-logits
 @contextmanager
 def without_logits(
-    model: nn.Module,  # with an `output`
-) -> Iterator[OutputLayer]:  # that output
+    model: nn.Module,  # with an `output`; compiled, or wrapped by DDP
+) -> Iterator[Any]:  # that output, with `weight` and `bias`
     "Inside the block the model returns what its logits are made from, B T D."
-    output = output_of(model)
+    model = getattr(model, 'module', model)  # what DDP wraps
+    output: Any = unwrap_compiled(model).output
     output.logits = lambda hidden: hidden
     try:
         yield output
@@ -151,21 +98,21 @@ def without_logits(
 # %% ../../nbs/reference/chunked_loss.ipynb #chunked-sequence-loss
 def chunked_sequence_loss(
     model: nn.Module,  # with an `output`
-    batch: Batch | Batch,  # on the model's device
+    batch: Batch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
-) -> Tensor:  # scalar, nats, summed over target tokens
+    *,
+    rows: int = 512,  # positions whose logits exist at once
+) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
-    pad_id = padding_of(model, batch)
+    check_same_special(model, batch.special)
     with without_logits(model) as output:
-        hidden = model(*batch.inputs)
-    return chunked_cross_entropy(
-        hidden,
-        output.weight,
-        batch.targets,
-        smoothing=label_smoothing,
-        pad_id=pad_id,
-        bias=output.bias,
-    )
+        hidden = model(*batch.inputs)  # B T D
+    check_targets(hidden, batch.targets, batch.pad_id, len(output.weight))
+
+    loss_fn = partial(cross_entropy, smoothing=label_smoothing, pad_id=batch.pad_id)
+    hidden, targets = hidden.flatten(0, -2), batch.targets.flatten()  # N D, N
+    loss = loss_in_chunks(loss_fn, hidden, targets, output.weight, output.bias, rows)
+    return loss, batch.n_tokens
 
 # %% ../../nbs/reference/chunked_loss.ipynb #r-drop-cross-entropy
 def r_drop_cross_entropy(
@@ -191,27 +138,29 @@ def r_drop_cross_entropy(
 # %% ../../nbs/reference/chunked_loss.ipynb #r-drop-loss
 def r_drop_loss(
     model: nn.Module,  # with an `output`; in training mode
-    batch: Batch | Batch,  # on the model's device
+    batch: Batch,  # on the model's device
     label_smoothing: float = 0.0,  # probability
     *,
     weight: float = 5.0,  # alpha, of the disagreement
-    rows: int = 256,  # whose logits exist at once, twice each
-) -> Tensor:  # scalar, nats, summed over target tokens
+    rows: int = 256,  # positions whose logits exist at once, twice each
+) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "`chunked_sequence_loss` with R-Drop: every pair passes twice, with other dropout."
-    check_sizes(rows=rows)
     check_numbers('a finite number of at least 0', lambda x: x >= 0, weight=weight)
-    pad_id = padding_of(model, batch)
+    check_same_special(model, batch.special)
 
     # two passes in one, as a batch of twice the size
     twice = [torch.cat([x, x]) for x in batch.inputs]
     with without_logits(model) as output:
-        first, second = model(*twice).chunk(2)
-    check_targets(first, batch.targets)
-    hidden = torch.stack([first, second], -2).flatten(0, -3)  # N 2 D
+        first, second = model(*twice).chunk(2)  # B T D
+    check_targets(first, batch.targets, batch.pad_id, len(output.weight))
 
     loss_fn = partial(
-        r_drop_cross_entropy, smoothing=label_smoothing, pad_id=pad_id, weight=weight
+        r_drop_cross_entropy,
+        smoothing=label_smoothing,
+        pad_id=batch.pad_id,
+        weight=weight,
     )
-    return ChunkedLoss.apply(
-        hidden, output.weight, output.bias, batch.targets.flatten(), loss_fn, rows
-    )
+    both = torch.stack([first, second], -2).flatten(0, -3)  # N 2 D
+    targets = batch.targets.flatten()  # N
+    loss = loss_in_chunks(loss_fn, both, targets, output.weight, output.bias, rows)
+    return loss, batch.n_tokens
