@@ -19,8 +19,8 @@ from ..base.devices import to_device
 from ..base.tensor_checks import check_pad_id, check_pairs, id_tensor
 
 # %% auto #0
-__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Pair', 'pad_sequences', 'Batch', 'batch_pairs', 'forever', 'pair_length',
-           'batch_by_tokens', 'sort_key', 'padding_fraction']
+__all__ = ['PAD', 'BOS', 'EOS', 'FIRST_SYMBOL', 'Pair', 'pad_sequences', 'Batch', 'batch_pairs', 'padding_fraction',
+           'pair_length', 'sort_key', 'batch_by_tokens', 'forever']
 
 # %% ../../nbs/2_training/1_data.ipynb #p-a-d
 PAD, BOS, EOS = 0, 1, 2
@@ -113,18 +113,18 @@ def batch_pairs(
     while chunk := list(islice(pairs, batch_size)):
         yield Batch.from_pairs(chunk, special)
 
-# %% ../../nbs/2_training/1_data.ipynb #forever
-def forever(
-    batches: Iterable[Any],  # can be begun again, like a list or a `DataLoader`
-) -> Iterator[Any]:
-    "Epoch after epoch, without an end. Raises `ValueError` if there is no batch."
-    while True:
-        n_batches = 0
-        for batch in batches:
-            yield batch
-            n_batches += 1
-        if n_batches == 0:
-            raise argument_error('batches', 'none', 'at least one, each time they begin')
+# %% ../../nbs/2_training/1_data.ipynb #padding-fraction
+def padding_fraction(
+    batches: Iterable[Batch],  # of pairs, at least one
+) -> float:  # 0 to 1
+    "The share of all positions, of sources and of targets, that is padding."
+    positions = 0
+    tokens = 0
+    for batch in batches:
+        for ids in (batch.src, batch.tgt_out):
+            positions += ids.numel()
+            tokens += int((ids != batch.pad_id).sum())
+    return 1 - tokens / positions
 
 # %% ../../nbs/2_training/1_data.ipynb #pair-length
 def pair_length(
@@ -132,6 +132,27 @@ def pair_length(
 ) -> int:  # tokens
     "What one pair costs in a batch: its longer side, with EOS."
     return max(map(len, pair)) + 1
+
+# %% ../../nbs/2_training/1_data.ipynb #sort-key
+def sort_key(
+    pairs: Sequence[Pair],  # (source ids, target ids)
+) -> Callable[[int], tuple[int, int]]:  # index -> tokens, difference of the sides
+    "How `batch_by_tokens` sorts pairs: by the longer side, then by how the sides differ."
+    # pairs in a file tell their sizes without being read
+    sizes_in_file = getattr(pairs, 'sizes', None)
+
+    def key(i):
+        if sizes_in_file is not None:
+            n_source, n_target = sizes_in_file(i)
+        else:
+            n_source, n_target = map(len, pairs[i])
+
+        length = max(n_source, n_target) + 1
+        difference = n_source - n_target
+        # up and down by turns, so that neighbours stay alike
+        return length, difference if length % 2 == 0 else -difference
+
+    return key
 
 # %% ../../nbs/2_training/1_data.ipynb #batch-by-tokens
 def batch_by_tokens(
@@ -163,45 +184,15 @@ def batch_by_tokens(
     for batch in rng.sample(batches, len(batches)):
         yield [pairs[i] for i in batch]
 
-# %% ../../nbs/2_training/1_data.ipynb #sort-key
-def sort_key(
-    pairs: Sequence[Pair],  # (source ids, target ids)
-) -> Callable[[int], tuple[int, int]]:  # index -> tokens, difference of the sides
-    "How `batch_by_tokens` sorts pairs: by the longer side, then by how the sides differ."
-    # pairs in a file tell their sizes without being read
-    sizes_in_file = getattr(pairs, 'sizes', None)
-
-    def key(i):
-        if sizes_in_file is not None:
-            n_source, n_target = sizes_in_file(i)
-        else:
-            n_source, n_target = map(len, pairs[i])
-
-        length = max(n_source, n_target) + 1
-        difference = n_source - n_target
-        # up and down by turns, so that neighbours stay alike
-        return length, difference if length % 2 == 0 else -difference
-
-    return key
-
-# %% ../../nbs/2_training/1_data.ipynb #padding-fraction
-def padding_fraction(
-    batches: Iterable[Batch | Sequence[Pair]],
-) -> float:  # 0 to 1
-    "The share of all positions, of sources and of targets, that is padding."
-    positions = 0
-    tokens = 0
-    for batch in batches:
-        if isinstance(batch, Batch):
-            for ids in (batch.src, batch.tgt_out):
-                positions += ids.numel()
-                tokens += (ids != batch.pad_id).sum().item()
-        else:
-            for side in zip(*batch):
-                lengths = [len(ids) + 1 for ids in side]  # with EOS
-                positions += len(lengths) * max(lengths)
-                tokens += sum(lengths)
-
-    if positions == 0:
-        raise argument_error('batches', 'none', 'at least one batch')
-    return 1 - tokens / positions
+# %% ../../nbs/2_training/1_data.ipynb #forever
+def forever(
+    batches: Iterable[Any],  # can be begun again, like a list or a `DataLoader`
+) -> Iterator[Any]:
+    "Epoch after epoch, without an end. Raises `ValueError` if there is no batch."
+    while True:
+        n_batches = 0
+        for batch in batches:
+            yield batch
+            n_batches += 1
+        if n_batches == 0:
+            raise argument_error('batches', 'none', 'at least one, each time they begin')

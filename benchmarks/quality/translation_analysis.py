@@ -23,7 +23,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.training.data import batch_by_tokens, padding_fraction
+from annotated_transformer.training.data import Batch, batch_by_tokens, padding_fraction
 from annotated_transformer.text.corpora import open_parallel_text
 from annotated_transformer.text.sentence_pairs import RUNNING_PAIR
 from annotated_transformer.translator import Translator
@@ -295,7 +295,7 @@ if __name__ == "__main__":
         translator.tokenizer.encode_pairs(text.train), told["max_tokens"]
     )
     found = dict(
-        padding=padding_fraction(batches),
+        padding=padding_fraction(map(Batch.from_pairs, batches)),
         score=score(translator.translate(sources), references),
         places=places(translator, sources),
         decided=decided(translator, sources[:200]),
