@@ -19,12 +19,8 @@ from ..base.tensor_checks import check_same_special, check_targets
 from .data import Batch
 
 # %% auto #0
-__all__ = ['LossFn', 'perplexity', 'cross_entropy', 'smoothed_loss_floor', 'sequence_loss', 'classification_loss',
+__all__ = ['LossFn', 'perplexity', 'smoothed_loss_floor', 'cross_entropy', 'sequence_loss', 'classification_loss',
            'evaluation_mode', 'evaluate']
-
-# %% ../../nbs/2_training/2_loss.ipynb #loss-fn
-# (model, batch) -> nats of all targets together; how many targets
-LossFn = Callable[[nn.Module, Any], tuple[Tensor, int]]
 
 # %% ../../nbs/2_training/2_loss.ipynb #perplexity
 def perplexity(
@@ -36,6 +32,17 @@ def perplexity(
         return math.exp(loss)
     except OverflowError:
         return math.inf
+
+# %% ../../nbs/2_training/2_loss.ipynb #smoothed-loss-floor
+def smoothed_loss_floor(
+    vocab_size: int,  # V, padding among them
+    smoothing: float,  # epsilon, probability
+) -> float:  # nats per token
+    "What a perfect model still pays per token when targets are smoothed: their entropy."
+    check_probabilities(smoothing=smoothing)
+    other = smoothing / (vocab_size - 1)
+    probabilities = [1 - smoothing + other] + (vocab_size - 2) * [other]
+    return -sum(q * math.log(q) for q in probabilities if q > 0)
 
 # %% ../../nbs/2_training/2_loss.ipynb #cross-entropy
 def cross_entropy(
@@ -66,16 +73,9 @@ def cross_entropy(
         loss = loss.masked_fill(targets == pad_id, 0)
     return loss.sum()
 
-# %% ../../nbs/2_training/2_loss.ipynb #smoothed-loss-floor
-def smoothed_loss_floor(
-    vocab_size: int,  # V, padding among them
-    smoothing: float,  # epsilon, probability
-) -> float:  # nats per token
-    "What a perfect model still pays per token when targets are smoothed: their entropy."
-    check_probabilities(smoothing=smoothing)
-    other = smoothing / (vocab_size - 1)
-    probabilities = [1 - smoothing + other] + (vocab_size - 2) * [other]
-    return -sum(q * math.log(q) for q in probabilities if q > 0)
+# %% ../../nbs/2_training/2_loss.ipynb #loss-fn
+# (model, batch) -> nats of all targets together; how many targets
+LossFn = Callable[[nn.Module, Any], tuple[Tensor, int]]
 
 # %% ../../nbs/2_training/2_loss.ipynb #sequence-loss
 def sequence_loss(
@@ -97,7 +97,9 @@ def classification_loss(
 ) -> tuple[Tensor, int]:  # nats of all answers together; how many answers
     "Cross-entropy of classes: there is no padding, class 0 counts as well."
     if batch.special is not None:
-        raise argument_error('special of the batch', batch.special, 'None: all classes count')
+        raise argument_error(
+            'special of the batch', batch.special, 'None: all classes count'
+        )
     logits = model(*batch.inputs)  # *batch V
     loss = cross_entropy(logits, batch.targets, label_smoothing, pad_id=None)
     return loss, batch.n_tokens
