@@ -11,11 +11,11 @@ import pytest
 import torch
 from annotated_transformer.training.distributed import (
     all_reduce_any,
-    average_over_processes,
     gather_values,
     joined_processes,
     n_processes,
     process_rank,
+    rows_of,
 )
 from annotated_transformer.training.loop import Interrupted
 from project import ROOT
@@ -26,10 +26,9 @@ pytestmark = pytest.mark.slow
 
 TRAINING = ROOT / "tests" / "training_together.py"
 EQUAL = [
+    "accumulate=2 tie=1 unused=1 ema=.5",
     "chunked=1",
-    "accumulate=2 tie=1 unused=1 ema=.5 chunked=1",
-    "shard=1 chunked=1",
-    "shard=1 accumulate=2 tie=1 unused=1 ema=.5",
+    "plain=1",
 ]
 
 
@@ -88,7 +87,7 @@ def together(tmp_path_factory):
 @pytest.mark.parametrize("words", EQUAL)
 def test_two_processes_end_where_one_ends(words, together, tmp_path):
     "In float64: in float32 Adam divides gradients that are nothing but rounding by their own size."
-    run(tmp_path, **given(words) | {"shard": False})
+    run(tmp_path, **given(words))
     folder = together / str(EQUAL.index(words))
     assert difference(folder, tmp_path) < 1e-6
     assert losses(folder) == pytest.approx(losses(tmp_path), rel=1e-6)
@@ -126,42 +125,35 @@ def test_each_row_is_computed_with_once(words, together):
 
 
 def test_a_killed_process_is_named_and_the_restart_goes_on_exactly(tmp_path):
-    "With copies and with shards, and with dropout: the random numbers of both processes have to come back, too."
+    "With dropout: the random numbers of both processes have to come back, too."
     killed, whole = "dropout=.1 ema=.5 every=4 kill=8", "dropout=.1 ema=.5"
-    trainings = [killed, killed + " shard=1", whole, whole + " shard=1"]
-    done = torchrun(TRAINING, tmp_path, *" + ".join(trainings).split(), restarts=2)
+    done = torchrun(TRAINING, tmp_path, *f"{killed} + {whole}".split(), restarts=1)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "ConnectionError: another process of this run is lost" in done.stderr
-    assert done.stderr.count("exitcode: -9") == 2, done.stderr[-3000:]
-    for cut, uncut in (("0", "2"), ("1", "3")):
-        assert (tmp_path / cut / "killed").exists()
-        assert rows(tmp_path / cut) == parts(5, 12), "it went on from step 4"
-        assert rows(tmp_path / uncut) == parts(1, 12)
-        assert difference(tmp_path / cut, tmp_path / uncut) == 0
-        assert (
-            losses(tmp_path / cut) == losses(tmp_path / uncut)
-            and len(losses(tmp_path / cut)) == 12
-        )
+    assert done.stderr.count("exitcode: -9") == 1, done.stderr[-3000:]
+    assert (tmp_path / "0" / "killed").exists()
+    assert rows(tmp_path / "0") == parts(5, 12), "it went on from step 4"
+    assert rows(tmp_path / "1") == parts(1, 12)
+    assert difference(tmp_path / "0", tmp_path / "1") == 0
+    assert losses(tmp_path / "0") == losses(tmp_path / "1")
+    assert len(losses(tmp_path / "0")) == 12
+
+
+def steps_saved(folder: Path) -> list[int]:
+    return sorted(int(path.name[5:]) for path in (folder / "checkpoints").glob("step-*"))
 
 
 def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
-    "A signal that comes to one process stops all of them after the same step, saved; and what shards have saved, a single process reads."
+    "A signal that comes to one process stops all of them after the same step, saved; and what two have saved, a single process reads."
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "checkpoints").touch()  # a file: nothing can be written there
-    done = torchrun(TRAINING, tmp_path, "shard=1", "+", "stop=7", "shard=1", "ema=.5")
-    assert (
-        done.stderr.count("no checkpoint of step 12, and there is none before: ") == 1
-        and len(losses(tmp_path / "0")) == 12
-    )
-    assert (
-        done.returncode == 1 and done.stderr.count("Interrupted: SIGTERM after step 7") == 2
-    ), done.stderr[-3000:]
-    (saved,) = (tmp_path / "1" / "checkpoints").glob("step-*")
-    assert saved.name == "step-00000007"
-    state = torch.load(saved / "training.pt", weights_only=True)
-    weights = load_file(saved / "model.safetensors")
-    n_weights = sum(weight.numel() for weight in weights.values())
-    assert sum(mean.numel() for mean in state["average"]) == n_weights, "whole tensors"
+    done = torchrun(TRAINING, tmp_path, "rows=7", "+", "stop=7", "ema=.5")
+    assert done.stderr.count("no checkpoint of step 12, and there is none before: ") == 1
+    assert len(losses(tmp_path / "0")) == 12
+    assert done.returncode == 1
+    interrupted = done.stderr.count("Interrupted: SIGTERM after step 7")
+    assert interrupted == 2, done.stderr[-3000:]
+    assert steps_saved(tmp_path / "1") == [7]
     (tmp_path / "alone").mkdir()
     run(tmp_path / "1", ema=0.5)
     run(tmp_path / "alone", ema=0.5)
@@ -169,12 +161,12 @@ def test_what_one_is_told_all_do_and_one_goes_on_alone(tmp_path):
     assert losses(tmp_path / "1") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
 
-def test_what_one_has_saved_shards_go_on_with(tmp_path):
+def test_what_one_has_saved_two_go_on_with(tmp_path):
     for name in ("0", "alone"):
         (tmp_path / name).mkdir()
     with pytest.raises(Interrupted):
         run(tmp_path / "0", ema=0.5, stop=7)
-    done = torchrun(TRAINING, tmp_path, "shard=1", "ema=.5")
+    done = torchrun(TRAINING, tmp_path, "ema=.5")
     assert done.returncode == 0, done.stderr[-3000:]
     run(tmp_path / "alone", ema=0.5)
     assert rows(tmp_path / "0") == parts(8, 12)
@@ -182,16 +174,19 @@ def test_what_one_has_saved_shards_go_on_with(tmp_path):
     assert losses(tmp_path / "0") == pytest.approx(losses(tmp_path / "alone"), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "shard",
-    [
-        pytest.param([], id="copies"),
-        pytest.param(["--shard"], id="shards"),
-    ],
-)
-def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
+def test_all_lose_patience_and_save_in_the_same_step(tmp_path):
+    "Evaluations differ: by the first process's, patience ends the run. And only the last process finds that it is time to save."
+    done = torchrun(TRAINING, tmp_path, "patience=1", "+", "hurry=1")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert rows(tmp_path / "0") == parts(1, 6)
+    assert steps_saved(tmp_path / "0") == [6]
+    assert rows(tmp_path / "1") == parts(1, 12)
+    assert steps_saved(tmp_path / "1") == [10, 11, 12]
+
+
+def test_the_command_in_two_processes_speaks_once(tmp_path):
     words = ["copy-task", "--steps", 30, "--heldout", 50, "--device", "cpu", "--out"]
-    done = torchrun("-m", "annotated_transformer", *words, tmp_path / "two", *shard)
+    done = torchrun("-m", "annotated_transformer", *words, tmp_path / "two")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("held-out answers") == done.stdout.count("written to") == 1
     files = {
@@ -209,15 +204,21 @@ def test_the_command_in_two_processes_speaks_once(shard, tmp_path):
 
 def test_alone_nothing_changes():
     assert (n_processes(), process_rank()) == (1, 0)
-    tensor = torch.ones(2)
-    assert average_over_processes(tensor) is tensor and tensor.tolist() == [1, 1]
-    assert (
-        all_reduce_any() == []
-        and all_reduce_any(0, "x") == [False, True]
-        and gather_values(None) == [None]
-    )
+    assert all_reduce_any() == []
+    assert all_reduce_any(0, "x") == [False, True]
+    assert gather_values(None) == [None]
     with joined_processes():
         assert n_processes() == 1
+
+
+def test_rows_of_batches_of_any_kind():
+    x = torch.arange(5)
+    found = [rows_of(dict(x=x, both=(x, [x])), rank, 3) for rank in range(3)]
+    for rank, part in enumerate(found):
+        expected = x[rank::3].tolist()
+        assert part["x"].tolist() == part["both"][0].tolist() == expected
+        assert part["both"][1][0].tolist() == expected
+    assert [len(part["x"]) for part in found] == [2, 2, 1]
 
 
 LATE = """

@@ -6,41 +6,43 @@ What it leaves in FOLDER/0, FOLDER/1, ...: model, history and, from each process
 import os
 import signal
 import sys
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import torch
-from annotated_transformer.training.checkpoint import Checkpoints
 from annotated_transformer.base.model_files import write_model
-from annotated_transformer.training.data import Batch, batch_pairs
+from annotated_transformer.core.transformer import Transformer, TransformerConfig
 from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.training.callbacks import Evaluate, StopOnSignal, WeightAverage
+from annotated_transformer.training.checkpoint import Checkpoints, KeepEvaluated
 from annotated_transformer.training.chunked_loss import chunked_sequence_loss
-from annotated_transformer.training.loss import sequence_loss
+from annotated_transformer.training.data import Batch, batch_pairs
 from annotated_transformer.training.distributed import (
-    is_shard,
     joined_processes,
     n_processes,
-    run_on_rank_zero,
     process_rank,
+    run_on_rank_zero,
+    train_together,
 )
-from annotated_transformer.training.loop import TrainConfig, train
-from annotated_transformer.training.loss import evaluate
-from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer.training.loop import TrainConfig
+from annotated_transformer.training.loss import cross_entropy, evaluate, sequence_loss
 
 OPTIONS = dict(
     steps=12,
     accumulate=1,
     dropout=0.0,
-    shard=False,
     rows=7,
-    kill=0,
-    stop=0,
+    kill=0,  # the last process, at this batch
+    stop=0,  # SIGTERM to the last process, at this batch
     every=0,
+    hurry=False,  # the last process wants a checkpoint after each step
+    patience=False,  # only the first process's model gets no better
     tie=False,
     unused=False,
     ema=0.0,
     chunked=False,
+    plain=False,  # batches are dictionaries, and the loss is one's own
 )
 
 
@@ -52,12 +54,18 @@ def batches(rows: int):
     yield from batch_pairs(pairs[3 * rows :], rows)
 
 
+def plain_loss(model, batch):
+    logits = model(batch["src"], batch["tgt"][0])
+    targets = batch["tgt"][1]
+    return cross_entropy(logits, targets), int((targets != 0).sum())
+
+
 def run(folder: Path, **given):
     "Train, and write down what happened."
     options, seen = OPTIONS | given, []
-    torch.manual_seed(
-        100 * process_rank()
-    )  # the first process's weights are those that count
+    is_last = process_rank() == n_processes() - 1
+    # the first process's weights are those that count
+    torch.manual_seed(100 * process_rank())
     model = Transformer(
         TransformerConfig.preset(
             "tiny",
@@ -70,49 +78,62 @@ def run(folder: Path, **given):
     ).double()
 
     if options["unused"]:
-        model.unused = torch.nn.Linear(
-            3, 3
-        ).double()  # as BERT's pooler is, in pre-training
+        model.unused = torch.nn.Linear(3, 3).double()  # as BERT's pooler is
 
-    def loss(runner, batch, smoothing):
+    def loss_fn(runner, batch):
+        if options["plain"]:
+            seen.extend(batch["src"].tolist())
+            return plain_loss(runner, batch)
         seen.extend(batch.src.tolist())
-        assert n_processes() == 1 or is_shard(next(runner.parameters())) == options["shard"]
-        return (chunked_sequence_loss if options["chunked"] else sequence_loss)(
-            runner, batch, smoothing
-        )
+        chosen = chunked_sequence_loss if options["chunked"] else sequence_loss
+        return chosen(runner, batch)
 
     def watched():
         for number, batch in enumerate(batches(options["rows"]), 1):
-            me, marker = process_rank() == n_processes() - 1, folder / "killed"
-            if me and number == options["kill"] and not marker.exists():
+            marker = folder / "killed"
+            if is_last and number == options["kill"] and not marker.exists():
                 marker.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-            if me and number == options["stop"]:
+            if is_last and number == options["stop"]:
                 os.kill(os.getpid(), signal.SIGTERM)
+            if options["plain"]:
+                batch = dict(src=batch.src, tgt=(batch.tgt_in, batch.tgt_out))
             yield batch
 
     config = TrainConfig(
         steps=options["steps"],
         grad_accum_steps=options["accumulate"],
-        ema_decay=options["ema"],
         warmup_steps=4,
         log_every=1,
-        eval_every=6,
         precision="float32",
     )
     held_out = list(islice(batch_pairs(synthetic_pairs(held_out=True), 8), 2))
+    losses = iter([2.0, 2.0, 2.0] if process_rank() == 0 else [2.0, 1.0, 0.0])
+    average = WeightAverage(options["ema"])
+    averaged = average if options["ema"] else None
+    measure = partial(evaluate, batches=held_out)
+    if options["patience"]:
+        evaluation = Evaluate(lambda model: dict(loss=next(losses)), 3, patience=1)
+    else:
+        evaluation = Evaluate(measure, 6, average=averaged)
     checkpoints = Checkpoints(
-        folder / "checkpoints", every_steps=options["every"] or 10**9, keep_evaluated=1
+        folder / "checkpoints",
+        every_steps=options["every"],
+        every_minutes=1e-9 if options["hurry"] and is_last else 10**9,
+        keep=3,
     )
-    history = train(
+    history = train_together(
         model,
         watched(),
         config,
-        eval_fn=lambda model: evaluate(model, held_out),
-        checkpoints=checkpoints,
-        loss_fn=loss,
-        progress=False,
-        shard=options["shard"],
+        loss_fn=loss_fn,
+        callbacks=[
+            *([average] if averaged else []),
+            evaluation,
+            KeepEvaluated(folder / "evaluated", 1, average=averaged),
+            StopOnSignal(),
+            checkpoints,
+        ],
     )
     run_on_rank_zero(write_model, model, folder)
     run_on_rank_zero(history.save, folder / "history.csv")
@@ -126,9 +147,8 @@ def value(name: str, text: str):
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    for number, words in enumerate(
-        " ".join(sys.argv[2:]).split("+")
-    ):  # one training after another
+    # one training after another
+    for number, words in enumerate(" ".join(sys.argv[2:]).split("+")):
         options = {
             name: value(name, text)
             for name, _, text in (word.partition("=") for word in words.split())
