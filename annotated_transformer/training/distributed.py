@@ -21,9 +21,23 @@ from .loop import Callback, TrainConfig, train
 from .loss import LossFn
 
 # %% auto #0
-__all__ = ['rendezvous_ids', 'n_processes', 'process_rank', 'all_reduce_any', 'joined_processes', 'gather_values',
-           'run_on_rank_zero', 'train_together', 'rows_of', 'shared_loss', 'SumOverProcesses', 'distributed_copy',
-           'Together']
+__all__ = ['rendezvous_ids', 'rows_of', 'n_processes', 'process_rank', 'joined_processes', 'all_reduce_any', 'gather_values',
+           'run_on_rank_zero', 'distributed_copy', 'SumOverProcesses', 'shared_loss', 'Together', 'train_together']
+
+# %% ../../nbs/8_speed/4_distributed.ipynb #rows-of
+def rows_of(
+    batch: Any,  # a tensor B *, a tuple, list or dict of them, or with a method `part`
+    rank: int,  # of the process
+    n: int,  # processes
+) -> Any:  # what this process works on
+    "Rows rank, rank + n, ... of a batch."
+    if isinstance(batch, Tensor):
+        return batch[rank::n]
+    if isinstance(batch, (tuple, list)):
+        return type(batch)([rows_of(x, rank, n) for x in batch])
+    if isinstance(batch, dict):
+        return {name: rows_of(x, rank, n) for name, x in batch.items()}
+    return batch.part(rank, n)
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #n-processes
 def n_processes() -> int:  # 1: this one trains alone
@@ -36,18 +50,6 @@ def n_processes() -> int:  # 1: this one trains alone
 def process_rank() -> int:  # from 0; the first one prints and writes
     "The rank of this process."
     return dist.get_rank() if n_processes() > 1 else 0
-
-# %% ../../nbs/8_speed/4_distributed.ipynb #all-reduce-any
-def all_reduce_any(
-    *flags: object,  # anything that is true or false
-) -> list[bool]:  # is it true in any process?
-    "Whether each flag is true in any process. Waits for all of them."
-    mine = [bool(flag) for flag in flags]
-    if n_processes() == 1:
-        return mine
-    found = torch.tensor(mine or [False], dtype=torch.uint8)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return found.bool().tolist()
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #rendezvous-ids
 rendezvous_ids = count()  # counts process groups, if a program trains several times
@@ -85,6 +87,18 @@ def joined_processes() -> Iterator[None]:
     finally:
         dist.destroy_process_group()
 
+# %% ../../nbs/8_speed/4_distributed.ipynb #all-reduce-any
+def all_reduce_any(
+    *flags: object,  # anything that is true or false
+) -> list[bool]:  # is it true in any process?
+    "Whether each flag is true in any process. Waits for all of them."
+    mine = [bool(flag) for flag in flags]
+    if n_processes() == 1:
+        return mine
+    found = torch.tensor(mine or [False], dtype=torch.uint8)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return found.bool().tolist()
+
 # %% ../../nbs/8_speed/4_distributed.ipynb #gather-values
 def gather_values(
     value: Any,  # a plain one
@@ -105,71 +119,6 @@ def run_on_rank_zero(
     if process_rank() == 0:
         act(*arguments)
     all_reduce_any()
-
-# %% ../../nbs/8_speed/4_distributed.ipynb #train-together
-def train_together(
-    model: nn.Module,  # of the same shape in all; that of the first process counts
-    batches: Iterable[Any],  # the same in all processes
-    config: TrainConfig = TrainConfig(),
-    *,
-    loss_fn: LossFn | None = None,  # None: that of the configuration
-    optimizer: torch.optim.Optimizer | None = None,  # None: that of the configuration
-    callbacks: Iterable[Callback] = (),  # in any order
-) -> History:
-    "`train` in all processes, which take the steps that one would take."
-    if n_processes() > 1:
-        loss_fn = shared_loss(model, loss_fn or config.loss_fn())
-        batches = (rows_of(batch, process_rank(), n_processes()) for batch in batches)
-        callbacks = [*callbacks, Together()]
-    return train(
-        model, batches, config, loss_fn=loss_fn, optimizer=optimizer, callbacks=callbacks
-    )
-
-# %% ../../nbs/8_speed/4_distributed.ipynb #rows-of
-def rows_of(
-    batch: Any,  # a tensor B *, a tuple, list or dict of them, or with a method `part`
-    rank: int,  # of the process
-    n: int,  # processes
-) -> Any:  # what this process works on
-    "Rows rank, rank + n, ... of a batch."
-    if isinstance(batch, Tensor):
-        return batch[rank::n]
-    if isinstance(batch, (tuple, list)):
-        return type(batch)([rows_of(x, rank, n) for x in batch])
-    if isinstance(batch, dict):
-        return {name: rows_of(x, rank, n) for name, x in batch.items()}
-    return batch.part(rank, n)
-
-# %% ../../nbs/8_speed/4_distributed.ipynb #shared-loss
-def shared_loss(
-    model: nn.Module,  # of this process
-    loss_fn: LossFn,  # (model, batch) -> sum of losses, count
-) -> LossFn:  # whose sum and count are those of all processes
-    "A loss function that sums over processes, and so do its gradients."
-    runner = distributed_copy(model)  # around the same weights
-
-    def summed(model, part):
-        loss, n = loss_fn(runner, part)
-        counts = torch.tensor(n, device=loss.device)
-        dist.all_reduce(counts)
-        return SumOverProcesses.apply(loss), int(counts)
-
-    return summed
-
-# %% ../../nbs/8_speed/4_distributed.ipynb #sum-over-processes
-class SumOverProcesses(torch.autograd.Function):
-    "The sum of a loss over processes. Its gradient is that of the own part."
-
-    @staticmethod
-    def forward(ctx, loss):
-        total = loss.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx, gradient):
-        # DDP takes the mean over processes where we want the sum
-        return gradient * n_processes()
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #distributed-copy
 def distributed_copy(
@@ -194,6 +143,37 @@ def distributed_copy(
         runner.config = model.config  # says what is padding
     return runner
 
+# %% ../../nbs/8_speed/4_distributed.ipynb #sum-over-processes
+class SumOverProcesses(torch.autograd.Function):
+    "The sum of a loss over processes. Its gradient is that of the own part."
+
+    @staticmethod
+    def forward(ctx, loss):
+        total = loss.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient):
+        # DDP takes the mean over processes where we want the sum
+        return gradient * n_processes()
+
+# %% ../../nbs/8_speed/4_distributed.ipynb #shared-loss
+def shared_loss(
+    model: nn.Module,  # of this process
+    loss_fn: LossFn,  # (model, batch) -> sum of losses, count
+) -> LossFn:  # whose sum and count are those of all processes
+    "A loss function that sums over processes, and so do its gradients."
+    runner = distributed_copy(model)  # around the same weights
+
+    def summed(model, part):
+        loss, n = loss_fn(runner, part)
+        counts = torch.tensor(n, device=loss.device)
+        dist.all_reduce(counts)
+        return SumOverProcesses.apply(loss), int(counts)
+
+    return summed
+
 # %% ../../nbs/8_speed/4_distributed.ipynb #together
 class Together(Callback):
     "Processes have their own dropout, and stop together."
@@ -208,3 +188,22 @@ class Together(Callback):
         wishes = gather_values((run.stop, run.pause))
         run.stop = max(stop for stop, pause in wishes)
         run.pause = max(pause for stop, pause in wishes)
+
+# %% ../../nbs/8_speed/4_distributed.ipynb #train-together
+def train_together(
+    model: nn.Module,  # of the same shape in all; that of the first process counts
+    batches: Iterable[Any],  # the same in all processes
+    config: TrainConfig = TrainConfig(),
+    *,
+    loss_fn: LossFn | None = None,  # None: that of the configuration
+    optimizer: torch.optim.Optimizer | None = None,  # None: that of the configuration
+    callbacks: Iterable[Callback] = (),  # in any order
+) -> History:
+    "`train` in all processes, which take the steps that one would take."
+    if n_processes() > 1:
+        loss_fn = shared_loss(model, loss_fn or config.loss_fn())
+        batches = (rows_of(batch, process_rank(), n_processes()) for batch in batches)
+        callbacks = [*callbacks, Together()]
+    return train(
+        model, batches, config, loss_fn=loss_fn, optimizer=optimizer, callbacks=callbacks
+    )
