@@ -231,7 +231,7 @@ def late(*given):
     return usual(*given)
 t.candidate_models = late
 config = t.TranslationConfig(corpus=sys.argv[1], epochs=1, vocab_size=300, max_tokens=512)
-with joined_processes(): t.run_translation(config, device='cpu', progress=False)
+with joined_processes(): t.run_translation(config, device='cpu')
 """
 
 

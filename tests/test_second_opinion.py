@@ -34,7 +34,6 @@ def sides(request):
         ours,
         batch_pairs(synthetic_pairs(**task), 64),
         TrainConfig(steps=60, lr=3e-3, warmup_steps=30),
-        progress=False,
     )
     return (
         ours.eval(),

@@ -27,7 +27,6 @@ FAST = dict(
     optimizer="fused",
     batches="by tokens",
     dropout="ours",
-    memory="pinned",
 )
 SIZES = {
     "cpu": dict(

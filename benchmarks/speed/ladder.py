@@ -18,18 +18,24 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
+from speed.steps import Steps
 from support.machine import Results, arguments, rounded, seconds
 from torch import nn
+from torch.nn import functional as F
 from torch._dynamo.utils import counters
 
-from annotated_transformer.training.data import Batch, batch_by_tokens, padding_fraction
+from annotated_transformer.training.data import (
+    PAD,
+    Batch,
+    batch_by_tokens,
+    padding_fraction,
+)
 from annotated_transformer.core.dropout import Dropout
 from annotated_transformer.training.chunked_loss import chunked_sequence_loss
-from annotated_transformer.training.loss import reference_cross_entropy, sequence_loss
 from annotated_transformer.core.multi_head_attention import MultiHeadAttention
 from annotated_transformer.training.optimizer import BETAS, EPSILON, build_optimizer
 from annotated_transformer.base.allocations import peak_bytes
-from annotated_transformer.training.loop import TrainConfig, train_step
+from annotated_transformer.training.loop import TrainConfig
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 
@@ -56,7 +62,6 @@ class Setup:
     loss: str = "formula"
     optimizer: str = "a loop"
     batches: str = "in any order"
-    memory: str = "pageable"  # that batches are copied to a GPU from
     precision: str = "float32"
     compiled: bool = False
 
@@ -84,7 +89,6 @@ RUNGS = [
     ("cross-entropy in chunks", dict(loss="chunks"), ("cpu", "cuda")),
     ("cheaper dropout masks", dict(dropout="ours"), ("cpu",)),  # on a GPU it is PyTorch's
     ("bfloat16", dict(precision="bfloat16"), ("cpu", "cuda")),
-    ("pinned memory", dict(memory="pinned"), ("cuda",)),
     ("compiled", dict(compiled=True), ("cpu", "cuda")),
 ]
 
@@ -114,10 +118,27 @@ def make_batches(pairs: list, setup: Setup, max_tokens: int) -> list[Batch]:
     return [Batch.from_pairs(group) for group in groups]
 
 
-def formula_loss(model, batch: Batch, smoothing: float):
-    return reference_cross_entropy(
-        model(*batch.inputs), batch.targets, smoothing, batch.pad_id
+def formula_loss(model, batch: Batch):
+    "With a table of smoothed targets, as large as the logits."
+    log_p = model(*batch.inputs).log_softmax(-1)
+    size = log_p.shape[-1]
+    wanted = (1 - SMOOTHING) * F.one_hot(batch.targets, size) + SMOOTHING / (size - 1)
+    wanted[..., PAD] = 0
+    wanted = wanted * (batch.targets != PAD)[..., None]
+    return -(wanted * log_p).sum(), batch.n_tokens
+
+
+def kernel_loss(model, batch: Batch):
+    "By PyTorch's function. PAD gets its share of the smoothing here, as any word."
+    logits = model(*batch.inputs).flatten(0, 1)
+    loss = F.cross_entropy(
+        logits,
+        batch.targets.flatten(),
+        ignore_index=PAD,
+        label_smoothing=SMOOTHING,
+        reduction="sum",
     )
+    return loss, batch.n_tokens
 
 
 class Climber:
@@ -143,30 +164,21 @@ class Climber:
         plain_adam = partial(
             torch.optim.Adam, betas=BETAS, eps=EPSILON, foreach=False, fused=False
         )
-        self.optimizer = (
+        optimizer = (
             build_optimizer(self.model)
             if setup.optimizer == "fused"
             else plain_adam(self.model.parameters())
         )
-        self.runner = torch.compile(self.model) if setup.compiled else self.model
-        self.loss_fn = dict(
-            formula=formula_loss, kernel=sequence_loss, chunks=chunked_sequence_loss
-        )[setup.loss]
-        self.config = TrainConfig(precision=setup.precision, label_smoothing=SMOOTHING)
+        chunks = partial(chunked_sequence_loss, label_smoothing=SMOOTHING)
+        losses = dict(formula=formula_loss, kernel=kernel_loss, chunks=chunks)
+        self.step = Steps(
+            torch.compile(self.model) if setup.compiled else self.model,
+            optimizer,
+            losses[setup.loss],
+            TrainConfig(precision=setup.precision),
+        )
         self.batches = make_batches(pairs, setup, max_tokens)
         self.losses = []
-
-    def step(self, batch: Batch):
-        if (
-            self.setup.memory == "pageable"
-        ):  # copied before `train_step` does it through pinned memory
-            batch = Batch(
-                *(ids.to(self.device) for ids in (batch.src, batch.tgt_in, batch.tgt_out)),
-                batch.special,
-            )
-        return train_step(self.runner, [batch], self.optimizer, self.config, self.loss_fn)[
-            0
-        ]
 
     def run(self):
         "All batches once."
@@ -178,7 +190,7 @@ class Climber:
         if self.device == "cpu":
             return None if self.setup.compiled else peak_bytes(lambda: self.step(largest))
         torch.cuda.synchronize()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         self.step(largest)
@@ -222,7 +234,7 @@ def compare(
             bytes and rounded(bytes / 1e6) for bytes in (side.memory() for side in sides)
         ],
         padding=[rounded(padding_fraction(side.batches)) for side in sides],
-        last_loss=[rounded(float(side.losses[-1])) for side in sides],
+        last_loss=[rounded(side.losses[-1]) for side in sides],
         graphs=counters["stats"]["unique_graphs"],
     )
 

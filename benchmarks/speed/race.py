@@ -68,7 +68,7 @@ def main(options):
     for seed in map(int, options.seeds.split(",")):
         for name, recipe in RUNGS.items():
             found = run_copy_task(
-                CopyTaskConfig(seed=seed, **recipe), device=options.device, progress=False
+                CopyTaskConfig(seed=seed, **recipe), device=options.device
             ).metrics
             rungs[name].append(
                 {

@@ -98,9 +98,7 @@ def run_theirs(theirs, seed: int, n_heldout: int) -> dict:
 def run_ours(seed: int, device: str) -> dict:
     "The last rung of race.py."
     recipe = list(RUNGS.values())[-1]
-    found = run_copy_task(
-        CopyTaskConfig(seed=seed, **recipe), device=device, progress=False
-    ).metrics
+    found = run_copy_task(CopyTaskConfig(seed=seed, **recipe), device=device).metrics
     exact = round(found["exact_match"] * found["n_heldout"])
     return dict(
         seed=seed,

@@ -1,4 +1,4 @@
-"""One training by one process, by several with copies of the weights (DDP), and by several with a part of them each (FSDP).
+"""One training by one process, and by several together.
 
     python benchmarks/speed/together.py [--device cuda] [--processes 2]
 
@@ -23,9 +23,13 @@ from support.machine import ROOT, Results, arguments, rounded
 
 from annotated_transformer.training.data import batch_pairs
 from annotated_transformer.tasks.synthetic import synthetic_pairs
-from annotated_transformer.training.distributed import joined_processes, process_rank
+from annotated_transformer.training.distributed import (
+    joined_processes,
+    process_rank,
+    train_together,
+)
 from annotated_transformer.training.chunked_loss import chunked_sequence_loss
-from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.training.loop import TrainConfig
 from annotated_transformer.base.devices import pick_device
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
@@ -35,10 +39,9 @@ SIZES = {
     "cuda": dict(preset="base", rows=512, steps=30),
 }
 WARM_UP = 10  # steps of a training before, which is not counted
-WAYS = {"one process": (1, False), "copies": (None, False), "shards": (None, True)}
 
 
-def work(device: str, shard: bool, preset: str, rows: int, steps: int) -> dict:
+def work(device: str, preset: str, rows: int, steps: int) -> dict:
     "What each of the processes does."
     pairs = list(islice(synthetic_pairs("copy", 997, 32, 64), rows * 4))
     batches = list(batch_pairs(pairs, rows))
@@ -53,13 +56,11 @@ def work(device: str, shard: bool, preset: str, rows: int, steps: int) -> dict:
             TransformerConfig.preset(preset, vocab_size=1000, dropout=0.0)
         ).to(place)
         for n in (WARM_UP, steps):
-            history = train(
+            history = train_together(
                 model,
                 again(n),
                 TrainConfig(steps=n, log_every=n, lr=3e-4),
                 loss_fn=chunked_sequence_loss,
-                progress=False,
-                shard=shard,
             )
         return dict(
             rank=process_rank(),
@@ -107,12 +108,13 @@ def start(n: int, *words) -> dict:
 
 
 def compare(device: str, processes: int, **sizes) -> dict:
-    "All three ways. Raises `RuntimeError` if one of them trains another model."
+    "Both ways. Raises `RuntimeError` if they train different models."
     if device == "cuda":
         torch.cuda.empty_cache()  # what jobs before have left in this process
-    found = {}
-    for way, (n, shard) in WAYS.items():
-        found[way] = start(n or processes, device, int(shard), json.dumps(sizes))
+    found = {
+        way: start(n, device, json.dumps(sizes))
+        for way, n in {"one process": 1, "together": processes}.items()
+    }
     alone = found["one process"]
     for way, row in found.items():
         if abs(row["last_loss"] / alone["last_loss"] - 1) > 0.01:
@@ -130,8 +132,8 @@ def compare(device: str, processes: int, **sizes) -> dict:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        path, device, shard, sizes = sys.argv[2:]
-        row = work(device, bool(int(shard)), **json.loads(sizes))
+        path, device, sizes = sys.argv[2:]
+        row = work(device, **json.loads(sizes))
         if row.pop("rank") == 0:
             Path(path).write_text(json.dumps(row))
         sys.exit()

@@ -16,6 +16,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from speed.peers import has_right_masks, peers_here, versions
+from speed.steps import Steps
 from support.machine import Results, arguments, product, rounded, seconds
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -27,7 +28,6 @@ from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.training.loss import sequence_loss
 from annotated_transformer.training.optimizer import build_optimizer
 from annotated_transformer.base.allocations import peak_bytes
-from annotated_transformer.training.loop import TrainConfig, train_step
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 
@@ -46,24 +46,17 @@ class Side:
     "One of those who are compared: a model with its optimizer, and the seconds of its steps."
 
     def __init__(self, model: nn.Module, compiled: bool = False):
-        self.optimizer, self.times = build_optimizer(model), []
         self.model = torch.compile(model) if compiled else model
+        self.one_step = Steps(self.model, build_optimizer(model), sequence_loss)
+        self.times = []
 
     def step(self, batch: Batch, device: str):
-        self.times.append(
-            seconds(
-                lambda: train_step(self.model, [batch], self.optimizer, TrainConfig()),
-                device,
-            )
-        )
+        self.times.append(seconds(partial(self.one_step, batch), device))
 
     def memory(self, batch: Batch) -> float | None:
         "The most MB that a step holds at one time beyond weights and Adam's averages; None where nobody can count it."
-
-        def step():
-            train_step(self.model, [batch], self.optimizer, TrainConfig())
-
-        self.optimizer.zero_grad(set_to_none=True)
+        step = partial(self.one_step, batch)
+        self.model.zero_grad()
         if not batch.src.is_cuda:
             return (
                 None
@@ -81,7 +74,7 @@ def step_flops(model: nn.Module, batch: Batch) -> int:
     # attention by the formula: fused kernels are not counted everywhere
     counter = FlopCounterMode(display=False)
     with sdpa_kernel(SDPBackend.MATH), counter:
-        loss = sequence_loss(model, batch)
+        loss, _ = sequence_loss(model, batch)
         torch.autograd.grad(loss, [*model.parameters()])
     return counter.get_total_flops()
 

@@ -27,10 +27,10 @@ from support.machine import Results, arguments, rounded, seconds
 from annotated_transformer.base.model_files import load_model
 from annotated_transformer.base.config import SpecialTokens
 from annotated_transformer.training.data import batch_pairs
-from annotated_transformer.tasks.translation import (
+from annotated_transformer.tasks.translation import epochs
+from annotated_transformer.tasks.translation_setup import (
     TranslationConfig,
     encode_parts,
-    epochs,
     open_text,
 )
 from annotated_transformer.translator import Translator
@@ -165,7 +165,7 @@ def trained_model(options, settings, train_ids: list, config):
         model,
         epochs(train_ids, settings.max_tokens),
         settings.training(n_batches),
-        progress=False,
+        loss_fn=settings.loss_fn(),
     )
     return model
 

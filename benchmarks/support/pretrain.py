@@ -38,16 +38,14 @@ from annotated_transformer.tasks.copy_task import (
     run_copy_task,
 )
 from annotated_transformer.tasks.runs import count_parameters
-from annotated_transformer.tasks.translation import (
-    TranslationConfig,
-    epochs,
-    open_text,
-)
+from annotated_transformer.tasks.translation import epochs
+from annotated_transformer.tasks.translation_setup import TranslationConfig, open_text
 from annotated_transformer.training.history import History
 from annotated_transformer.text.tokenizer import Tokenizer
 from annotated_transformer.text.bpe import BPETokenizer
 from annotated_transformer.text.words import WordTokenizer
 from annotated_transformer.training.loop import TrainConfig, train
+from annotated_transformer.training.progress import Progress
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 from annotated_transformer.translator import PRETRAINED, Translator
@@ -83,7 +81,7 @@ def cat() -> Recipe:
         torch.manual_seed(SEED)
         model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(tokenizer)))
         batches = batch_pairs(5 * tokenizer.encode_pairs(train_pairs), batch_size=64)
-        history = train(model, batches, TrainConfig(steps=300, seed=SEED), progress=False)
+        history = train(model, batches, TrainConfig(steps=300, seed=SEED))
         return model.eval(), tokenizer, history
 
     return Recipe(
@@ -110,7 +108,7 @@ def copier() -> Recipe:
         return [tuple(" ".join(map(str, ids)) for ids in pair) for pair in pairs]
 
     def train_copier():
-        result = run_copy_task(config, device="cpu", progress=False)
+        result = run_copy_task(config, device="cpu")
         return result.model, tokenizer, result.history
 
     def beyond():
@@ -192,9 +190,14 @@ def numbers(source: str, target: str) -> Recipe:
 
         torch.manual_seed(SEED)
         model = Transformer(config.transformer(len(tokenizer)))
-        training = config.training(n_batches).replace(eval_every=0, patience=0)
         batches = epochs(ids, config.max_tokens, SEED)
-        history = train(model, batches, training, loss_fn=config.loss_fn(), progress=None)
+        history = train(
+            model,
+            batches,
+            config.training(n_batches),
+            loss_fn=config.loss_fn(),
+            callbacks=[Progress()],
+        )
         return model.eval(), tokenizer, history
 
     def beyond():

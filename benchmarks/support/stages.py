@@ -96,14 +96,13 @@ def copy_run(
     context: Context, preset: str, recipe: str, eval_every: int = 0, **changes
 ) -> dict:
     "A full run of the copy task: its metrics, and the history of its training."
-    from quality.copy_task import configuration
+    from quality.copy_task import configuration, exact_matches
 
     from annotated_transformer.tasks.copy_task import run_copy_task
 
     config = configuration(preset, recipe, **changes)
-    done = run_copy_task(
-        config, device=context.device, progress=False, eval_every=eval_every
-    )
+    callbacks = exact_matches(config, eval_every)
+    done = run_copy_task(config, device=context.device, callbacks=callbacks)
     return dict(recipe=recipe, metrics=done.metrics, history=done.history.rows)
 
 
@@ -197,7 +196,7 @@ def lacks_company(context: Context) -> str:
 
 
 def processes(context: Context, **sizes) -> dict:
-    "A training by one process, by copies and by shards on all GPUs."
+    "A training by one process, and by one on each GPU together."
     from speed.together import compare
 
     return compare(context.device, max(2, torch.cuda.device_count()), **sizes)
@@ -251,7 +250,6 @@ def gpt_run(context: Context, preset: str, **changes) -> dict:
     done = run_language_model(
         LanguageModelConfig.preset(preset, **changes),
         device=context.device,
-        progress=False,
         eval_every=max(1, changes["steps"] // 5),
     )
     return dict(metrics=done.metrics, history=done.history.rows)
@@ -299,7 +297,6 @@ def bert_run(context: Context, preset: str, **changes) -> dict:
     done = run_topic_classification(
         TopicClassificationConfig.preset(preset, **changes),
         device=context.device,
-        progress=False,
     )
     return dict(metrics=done.metrics, history=done.history.rows)
 
@@ -310,9 +307,7 @@ def captioning_run(context: Context, preset: str, **changes) -> dict:
         run_captioning,
     )
 
-    done = run_captioning(
-        CaptioningConfig.preset(preset, **changes), device=context.device, progress=False
-    )
+    done = run_captioning(CaptioningConfig.preset(preset, **changes), device=context.device)
     return dict(metrics=done.metrics, history=done.history.rows)
 
 
@@ -340,7 +335,6 @@ def vit_run(context: Context, preset: str, per_class: int, **changes) -> dict:
         done = run_image_classification(
             ImageClassificationConfig.preset(preset, data=folder, **changes),
             device=context.device,
-            progress=False,
         )
     metrics = done.metrics | dict(
         config=done.metrics["config"] | dict(data="digits, enlarged")
@@ -361,10 +355,8 @@ def lacks_corpus(context: Context) -> str:
 def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) -> dict:
     "With `n_pairs`, on so many short sentences that need no file."
     from annotated_transformer.text.sentence_pairs import sentence_pairs
-    from annotated_transformer.tasks.translation import (
-        TranslationConfig,
-        run_translation,
-    )
+    from annotated_transformer.tasks.translation import run_translation
+    from annotated_transformer.tasks.translation_setup import TranslationConfig
 
     with tempfile.TemporaryDirectory() as folder:
         if n_pairs:
@@ -377,7 +369,6 @@ def translation_run(context: Context, preset: str, n_pairs: int = 0, **changes) 
         done = run_translation(
             TranslationConfig.preset(preset, **changes),
             device=context.device,
-            progress=False,
         )
     metrics = done.metrics | dict(
         config=done.metrics["config"]
