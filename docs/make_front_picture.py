@@ -28,7 +28,6 @@ train(
     model,
     batch_pairs(5 * vocabulary.encode_pairs(pairs), batch_size=64),
     TrainConfig(steps=300),
-    progress=False,
 )
 
 english, german = RUNNING_PAIR

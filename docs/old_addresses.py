@@ -1,4 +1,4 @@
-"""Old addresses of the site lead on: a page for each notebook where it stood before it moved into a folder."""
+"""Old addresses of the site lead on: a page for each notebook where it stood before it moved."""
 
 from pathlib import Path
 
@@ -88,7 +88,7 @@ MOVED = {
     "73_distributed": "8_speed/4_distributed",
     "74_speed.decoding_speed": "8_speed/5_fast_decoding",
     "75_speed.allocations": "reference/allocations",
-    "76_speed.async_copy": "reference/async_copy",
+    "76_speed.async_copy": "reference/devices",
     "77_utils.memory": "reference/memory",
     "78_utils.extras": "reference/extras",
     "79_modern_layers_in_depth": "depth/modern_layers_in_depth",
@@ -110,7 +110,7 @@ MOVED = {
     "95_figures.diagrams": "reference/diagrams",
     "96_figures.svg": "reference/svg",
     "97_reliability": "reference/reliability",
-    "98_utils.signals": "reference/signals",
+    "98_utils.signals": "2_training/5_callbacks",
     "99_utils.progress": "reference/progress",
     "100_models.ngram": "reference/ngrams",
     "101_interop.weight_map": "reference/weight_maps",
@@ -122,7 +122,15 @@ MOVED = {
     "107_debugging.weights": "reference/probes_of_weights",
     "108_debugging.outputs": "reference/probes_of_outputs",
     "110_figures.widgets": "reference/widgets",
+    "2_training/5_checkpoints": "2_training/6_checkpoints",
+    "reference/async_copy": "reference/devices",
+    "reference/signals": "2_training/5_callbacks",
 }
+
+
+def address_from(old: str, new: str) -> str:
+    "Of a new page, relative to an old one."
+    return "../" * old.count("/") + f"{new}.html"
 
 
 def write_pages(app, error):
@@ -130,7 +138,7 @@ def write_pages(app, error):
     if error is not None or app.builder.format != "html":
         return
     for old, new in MOVED.items():
-        page = PAGE.format(address=f"{new}.html")
+        page = PAGE.format(address=address_from(old, new))
         (Path(app.outdir) / f"{old}.html").write_text(page, encoding="utf-8")
 
 

@@ -44,7 +44,7 @@ def model() -> Transformer:
     torch.manual_seed(0)
     model = Transformer(TINY)
     config = TrainConfig(steps=90, lr=3e-3, warmup_steps=40)
-    train(model, batch_pairs(synthetic_pairs(**TASK), 64), config, progress=False)
+    train(model, batch_pairs(synthetic_pairs(**TASK), 64), config)
     return model.eval()
 
 

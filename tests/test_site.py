@@ -23,7 +23,7 @@ from bs4 import BeautifulSoup
 from project import PACKAGE, ROOT, chapters, modules, parts, public, settings, tree
 
 sys.path.insert(0, str(ROOT / "docs"))
-from old_addresses import MOVED
+from old_addresses import MOVED, address_from
 
 pytestmark = pytest.mark.slow
 
@@ -451,7 +451,10 @@ def test_old_addresses_lead_on(site, pages):
         page = BeautifulSoup(
             (site / f"{old}.html").read_text(encoding="utf-8"), "html.parser"
         )
-        assert page.a["href"] == f"{new}.html"
+        assert page.a["href"] == address_from(old, new)
+        assert (site / old).parent.joinpath(page.a["href"]).resolve() == (
+            site.resolve() / f"{new}.html"
+        )
         assert new in pages
 
 
