@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from annotated_transformer.base.atomic_folders import write_folder
-from annotated_transformer.base.model_files import CONVERTED, build_empty, distinct_weights, load_model, save_model
+from annotated_transformer.base.model_files import (
+    CONVERTED,
+    build_empty,
+    distinct_weights,
+    load_model,
+    save_model,
+)
 from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (
@@ -946,7 +952,7 @@ def test_loading_imports_no_compiler(tmp_path):
         folder = save_model(model, tmp_path / name)
         program = (
             f"import sys; from {type(model).__module__} import {name}; "
-            f"from annotated_transformer.training.checkpoint import load_model; "
+            f"from annotated_transformer.base.model_files import load_model; "
             f"load_model({str(folder)!r}, {name}); "
             f"sys.exit('torch._dynamo' in sys.modules or 'sympy' in sys.modules)"
         )
