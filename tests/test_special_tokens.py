@@ -1,19 +1,20 @@
 """Loss and batches obey the special tokens of the model, whichever they are: of ours, of Marian and of GPT-2."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 from annotated_transformer.base.config import SpecialTokens
 from annotated_transformer.training.data import Batch, batch_pairs
 from annotated_transformer.models.gpt import GPT, GPTConfig
+from annotated_transformer.models.bert import BERTConfig, MaskedLanguageModel
 from annotated_transformer.training.loss import (
     classification_loss,
-    count_correct,
+    evaluate,
     sequence_loss,
 )
 from annotated_transformer.training.loop import TrainConfig, train
-from annotated_transformer.training.loss import evaluate
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 from torch import nn
@@ -36,14 +37,11 @@ def by_hand(model, batch, pad_id):
 def agree(model, batch, pad_id):
     "Loss, count and evaluation are those of the targets that count."
     costs = by_hand(model, batch, pad_id)
-    assert batch.n_tokens == len(costs)
-    assert sequence_loss(model, batch).item() == pytest.approx(sum(costs), rel=1e-5)
+    loss, n = sequence_loss(model, batch)
+    assert batch.n_tokens == n == len(costs)
+    assert loss.item() == pytest.approx(sum(costs), rel=1e-5)
     found = evaluate(model, [batch])
     assert found["loss"] == pytest.approx(sum(costs) / len(costs), rel=1e-5)
-    with torch.no_grad():
-        assert found["token_accuracy"] * len(costs) == pytest.approx(
-            count_correct(model(*batch.inputs), batch.targets, pad_id)
-        )
 
 
 def random(model):
@@ -107,9 +105,11 @@ def transformer(**special):
     ).eval()
 
 
-def next_ids(rows, pad_id=None):
+def next_ids(model, rows, **other):
+    "The next token of each, with the special tokens of the model, or with others."
     ids = torch.tensor(rows)
-    return Batch((ids[:, :-1],), ids[:, 1:], pad_id=pad_id)
+    special = replace(SpecialTokens.of(model), **other)
+    return Batch((ids[:, :-1],), ids[:, 1:], special)
 
 
 def learnt(model, batch, token):
@@ -122,7 +122,6 @@ def learnt(model, batch, token):
                 model,
                 [batch] * steps,
                 TrainConfig(steps=steps, lr=1e-2, warmup_steps=5),
-                progress=False,
             )
         found.append(model(*batch.inputs)[0, 0].softmax(-1)[token].item())
     return found
@@ -146,18 +145,30 @@ def test_marian_is_asked_for_its_end():
 
 
 def test_a_language_model_with_its_padding_at_the_end_of_the_vocabulary():
-    model, batch = (
-        gpt(vocab_size=137, pad_id=136),
-        next_ids([[4, 0, 0, 0, 7, 8], [4, 0, 9, 136, 136, 136]], 136),
-    )
+    model = gpt(vocab_size=137, pad_id=136)
+    batch = next_ids(model, [[4, 0, 0, 0, 7, 8], [4, 0, 9, 136, 136, 136]])
     agree(model, batch, 136)
     assert batch.n_tokens == 5 + 2
-    for wrong in (0, None):
+    others = [dict(pad_id=0), dict(pad_id=None), dict(bos_id=1), dict(eos_id=1)]
+    for other in others:
+        batch = next_ids(model, [[4, 0, 7]], **other)
         for loss in (sequence_loss, lambda model, batch: evaluate(model, [batch])):
-            with pytest.raises(
-                ValueError, match=f"pad_id of the batch: got {wrong}, expected 136"
-            ):
-                loss(model, next_ids([[4, 0, 7]], wrong))
+            with pytest.raises(ValueError, match="special of the batch: got .*=136"):
+                loss(model, batch)
+    classes = Batch(batch.inputs, batch.targets)  # of no tokens at all
+    with pytest.raises(ValueError, match="special of the batch: got None"):
+        sequence_loss(model, classes)
+    with pytest.raises(ValueError, match="special of the batch.* expected None"):
+        classification_loss(model, batch)
+
+
+def test_a_masked_language_model_leaves_out_its_padding_whatever_its_id():
+    config = BERTConfig.preset("tiny", vocab_size=50, pad_id=2, separator_id=0)
+    model = random(MaskedLanguageModel(config))
+    ids, targets = torch.tensor([[1, 7, 2]]), torch.tensor([[2, 0, 2]])
+    batch = Batch((ids,), targets, SpecialTokens.of(model))
+    agree(model, batch, 2)
+    assert batch.n_tokens == 1
 
 
 @pytest.mark.parametrize(
@@ -169,14 +180,15 @@ def test_a_language_model_with_its_padding_at_the_end_of_the_vocabulary():
     ],
 )
 def test_a_language_model_without_padding_is_trained_on_every_token(make):
-    model, batch = make(), next_ids([[5, 0, 7, 0, 0, 49]])
+    model = make()
+    batch = next_ids(model, [[5, 0, 7, 0, 0, 49]])
     agree(model, batch, None)
     assert batch.n_tokens == 5
     for token in (0, 49):  # a word, and the end
-        before, after = learnt(model, next_ids([[5, token]]), token)
+        before, after = learnt(model, next_ids(model, [[5, token]]), token)
         assert before < 0.5 < 0.9 < after
-    with pytest.raises(ValueError, match="pad_id of the batch: got 0, expected None"):
-        sequence_loss(model, next_ids([[5, 0, 7]], 0))
+    with pytest.raises(ValueError, match=r"special of the batch: got .*pad_id=0"):
+        sequence_loss(model, next_ids(model, [[5, 0, 7]], pad_id=0))
 
 
 def test_neighbours_in_a_batch_do_not_matter():
@@ -196,19 +208,18 @@ def test_a_batch_with_other_ids_than_the_model_is_refused_before_anything_is_lea
 ):
     model = transformer(**special)
     start = copy.deepcopy(model.state_dict())
-    both = r"special tokens of the batch: got SpecialTokens\(pad_id=0, bos_id=1, eos_id=2\), expected SpecialTokens\(.*=3"
+    both = r"special of the batch: got SpecialTokens\(pad_id=0, bos_id=1, eos_id=2\), expected SpecialTokens\(.*=3"
     with pytest.raises(ValueError, match=both):
         train(
             model,
             batch_pairs([SHORT, LONG], 2),
             TrainConfig(steps=1, warmup_steps=1),
-            progress=False,
         )
     assert all(
         torch.equal(weight, start[name]) for name, weight in model.state_dict().items()
     )
     right = batch_pairs([SHORT, LONG], 2, SpecialTokens.of(model))
-    train(model, right, TrainConfig(steps=1, warmup_steps=1), progress=False)
+    train(model, right, TrainConfig(steps=1, warmup_steps=1))
     assert not all(
         torch.equal(weight, start[name]) for name, weight in model.state_dict().items()
     )
@@ -221,26 +232,22 @@ def test_a_compiled_model_answers_as_the_plain_one():
         torch.compile(model, backend="eager"),
         Batch.from_pairs([SHORT, LONG], SpecialTokens.of(model)),
     )
-    assert sequence_loss(compiled, batch).item() == pytest.approx(
-        sequence_loss(model, batch).item(), rel=1e-5
+    assert sequence_loss(compiled, batch)[0].item() == pytest.approx(
+        sequence_loss(model, batch)[0].item(), rel=1e-5
     )
     assert evaluate(compiled, [batch])["loss"] == pytest.approx(
         evaluate(model, [batch])["loss"], rel=1e-5
     )
-    with pytest.raises(ValueError, match="special tokens of the batch"):
+    with pytest.raises(ValueError, match="special of the batch"):
         sequence_loss(compiled, Batch.from_pairs([SHORT]))
 
 
 def test_labels_all_count():
     batch = Batch((torch.eye(3),), torch.tensor([0, 0, 2]))
     classifier = nn.Linear(3, 3)
-    assert classification_loss(classifier, batch).item() == pytest.approx(
-        sum(by_hand(classifier, batch, None)), rel=1e-5
+    loss, n = classification_loss(classifier, batch)
+    assert n == 3
+    assert loss.item() == pytest.approx(sum(by_hand(classifier, batch, None)), rel=1e-5)
+    assert evaluate(classifier, [batch], classification_loss)["loss"] * 3 == pytest.approx(
+        loss.item(), rel=1e-5
     )
-    assert evaluate(classifier, [batch], labels=True)["loss"] * 3 == pytest.approx(
-        classification_loss(classifier, batch).item(), rel=1e-5
-    )
-    with pytest.raises(TypeError):
-        Batch(
-            (torch.eye(3),), torch.tensor([0, 0, 2]), 3
-        )  # a pad_id is named, never a number in passing

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,8 @@ class BERTConfig(StackConfig):
     separator_id: int = SEP_ID  # [SEP], ends a segment
     mask_id: int = MASK_ID  # [MASK], where a word was taken out
     unknown_id: int = UNK_ID  # [UNK], a word outside the vocabulary
+    bos_id: ClassVar[None] = None  # BERT writes nothing that could begin
+    eos_id: ClassVar[None] = None  # or end
     presets = {
         'base': {},
         'tiny': dict(

@@ -5,14 +5,13 @@
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #mixture-code-2
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from ..base.config import argument_error, check_sizes
-from ..training.loss import sequence_loss
+from ..training.loss import LossFn, sequence_loss
 from .modern_layers import SwiGLU
 
 # %% auto #0
@@ -134,16 +133,15 @@ def record_routing(
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #balanced-loss
 def balanced_loss(
     model: nn.Module,  # with `MixtureOfExperts` inside
-    batch,  # see `sequence_loss`
-    label_smoothing: float = 0.0,  # probability
+    batch,  # see `loss_fn`
     weight: float = 0.01,  # of the balance
-    loss_fn: Callable = sequence_loss,  # (model, batch, smoothing) -> summed loss
-) -> Tensor:  # scalar, nats, summed over target tokens
+    loss_fn: LossFn = sequence_loss,  # the usual one
+) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "The loss of a batch, and for each of its tokens a share of the layers' imbalance."
     with record_routing(model) as found:
-        loss = loss_fn(model, batch, label_smoothing)
+        loss, n_tokens = loss_fn(model, batch)
     if not found:
         raise argument_error('model', 'no experts', 'a MixtureOfExperts inside')
 
     terms = [load_balancing_loss(logits, layer.n_active) for layer, logits in found]
-    return loss + weight * batch.n_tokens * torch.stack(terms).mean()
+    return loss + weight * n_tokens * torch.stack(terms).mean(), n_tokens

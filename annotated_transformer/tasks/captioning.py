@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..training.checkpoint import Checkpoints
 from annotated_transformer.base.config import (
     SpecialTokens,
     argument_error,
@@ -38,7 +37,9 @@ from ..decoding.metrics import exact_match, exact_match_by_length
 from ..models.captioner import Captioner, CaptionerConfig
 from ..models.vit import patch_grid
 from ..base.devices import pick_device
-from ..training.loop import train
+from ..training.callbacks import Evaluate
+from ..training.distributed import train_together
+from ..training.loop import Callback
 
 # %% auto #0
 __all__ = ['WORDS', 'CAPTIONING', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
@@ -146,7 +147,7 @@ def caption_batch(
     images = torch.stack([strip.picture for strip, _ in pairs])
     tgt_in = pad_sequences([[special.bos_id, *ids] for ids in captions], special.pad_id)
     tgt_out = pad_sequences([[*ids, special.eos_id] for ids in captions], special.pad_id)
-    return Batch((images, tgt_in), tgt_out, pad_id=special.pad_id)
+    return Batch((images, tgt_in), tgt_out, special)
 
 # %% ../../nbs/6_descendants/8_captioning.ipynb #captioningrunconfig
 @dataclass(frozen=True)
@@ -274,10 +275,8 @@ def run_captioning(
     config: CaptioningConfig = CaptioningConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
+    callbacks: Iterable[Callback] = (),  # of the training
     eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (strip, words), predictions are words
     "Train a captioner, then caption strips of held-out digits and count exact matches."
     device = pick_device(device)
@@ -311,15 +310,9 @@ def run_captioning(
         captions = generate_captions(model, pictures[:200])
         return dict(exact_match=exact_match(captions, targets[:200]))
 
-    history = train(
-        model,
-        batches,
-        config.training().replace(eval_every=eval_every),
-        eval_fn=measure if eval_every else None,
-        checkpoints=checkpoints,
-        progress=progress,
-        shard=shard,
-    )
+    if eval_every:
+        callbacks = [*callbacks, Evaluate(measure, eval_every)]
+    history = train_together(model, batches, config.training(), callbacks=callbacks)
 
     start = time.perf_counter()
     predictions = generate_captions(model, pictures)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..training.checkpoint import Checkpoints
 from annotated_transformer.base.config import (
     argument_error,
     check_probabilities,
@@ -39,7 +39,9 @@ from ..training.loss import classification_loss
 from ..decoding.metrics import accuracy
 from ..models.vit import ImageClassifier, ViTConfig, cls_attention
 from ..base.devices import pick_device
-from ..training.loop import train
+from ..training.callbacks import Evaluate
+from ..training.distributed import train_together
+from ..training.loop import Callback
 
 # %% auto #0
 __all__ = ['IMAGE_CLASSIFICATION', 'ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict',
@@ -196,10 +198,8 @@ def run_image_classification(
     config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
+    callbacks: Iterable[Callback] = (),  # of the training
     eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
     "Train an image classifier, then count its right answers on held-out pictures."
     device = pick_device(device)
@@ -220,15 +220,14 @@ def run_image_classification(
     parts = dict(training=train_idx, held_out=test_idx)
     measure = partial(accuracies, data=data, parts=parts)
 
-    history = train(
+    if eval_every:
+        callbacks = [*callbacks, Evaluate(measure, eval_every)]
+    history = train_together(
         model,
         batches,
-        config.training().replace(eval_every=eval_every),
-        eval_fn=measure if eval_every else None,
-        checkpoints=checkpoints,
+        config.training(),
         loss_fn=classification_loss,
-        progress=progress,
-        shard=shard,
+        callbacks=callbacks,
     )
 
     start = time.perf_counter()

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from ..training.checkpoint import Checkpoints
 from ..base.config import SpecialTokens, argument_error, check_sizes
 from ..base.memory import check_memory
 from ..training.data import EOS, PAD
@@ -40,9 +39,10 @@ from ..models.gpt import GPT, GPTConfig
 from ..models.ngram import KneserNey, ngram_loss
 from ..training.loss import evaluate
 from ..base.devices import pick_device
-from ..training.loop import train
+from ..training.distributed import train_together
+from ..training.loop import Callback
 from ..core.positions import Positions
-from ..training.progress import ProgressBar
+from ..training.callbacks import Evaluate
 
 # %% auto #0
 __all__ = ['LANGUAGE_MODEL_SUMMARY', 'LANGUAGE_MODEL', 'LanguageModelConfig', 'sample_prompts', 'generate_text', 'format_example',
@@ -190,8 +190,6 @@ def ngram_losses(
     training: list,  # of lists of ids, each with EOS at its end
     held_out: list,  # of the same
     vocab_size: int,  # V
-    *,
-    progress: bool | None = False,  # show a bar: millions of tokens take minutes
 ) -> dict:  # loss_2gram, loss_3gram, loss_5gram: nats per token
     "Held-out losses of Kneser-Ney models of orders 2, 3 and 5."
     n_tokens = sum(len(ids) for ids in training)
@@ -199,11 +197,9 @@ def ngram_losses(
     check_memory(80 * n_tokens, 'counting n-grams', text=f'{n_tokens:,} tokens')
 
     losses = {}
-    with ProgressBar(3, progress) as bar:
-        for n in (2, 3, 5):
-            model = KneserNey(training, n, vocab_size)
-            losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
-            bar.update()
+    for n in (2, 3, 5):
+        model = KneserNey(training, n, vocab_size)
+        losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
     return losses
 
 
@@ -211,10 +207,8 @@ def run_language_model(
     config: LanguageModelConfig = LanguageModelConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
+    callbacks: Iterable[Callback] = (),  # of the training
     eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes, see `train`
 ) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
     "Train a language model, and test it on held-out texts, beside n-gram models."
     device = pick_device(device)
@@ -233,7 +227,7 @@ def run_language_model(
     examples = sample_prompts(held_out_texts, config.n_heldout, length // 2)
 
     # how far counting gets
-    counting = ngram_losses(training, held_out, len(tokenizer), progress=progress)
+    counting = ngram_losses(training, held_out, len(tokenizer))
 
     # the model
     torch.manual_seed(config.seed)
@@ -241,14 +235,13 @@ def run_language_model(
     special = SpecialTokens.of(model)
     test = partial(evaluate, batches=sliding_windows(held_out, length, special=special))
 
-    history = train(
+    if eval_every:
+        callbacks = [*callbacks, Evaluate(test, eval_every)]
+    history = train_together(
         model,
         random_windows(training, length, config.batch_size, config.seed, special),
-        config.training().replace(eval_every=eval_every),
-        eval_fn=test if eval_every else None,
-        checkpoints=checkpoints,
-        progress=progress,
-        shard=shard,
+        config.training(),
+        callbacks=callbacks,
     )
     loss = test(model)['loss']
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from ..training.checkpoint import Checkpoints
 from annotated_transformer.base.config import (
+    SpecialTokens,
     check_numbers,
     check_probabilities,
     check_seed,
@@ -32,12 +33,13 @@ from annotated_transformer.tasks.runs import (
     ExperimentResult,
     collect_metrics,
     mark_correct,
+    stage_callbacks,
 )
 from annotated_transformer.inspection.attention_maps import (
     plot_attention,
     trace_self_attention,
 )
-from ..training.loss import classification_loss
+from ..training.loss import classification_loss, cross_entropy
 from ..decoding.metrics import accuracy
 from annotated_transformer.models.bert import (
     BERTConfig,
@@ -46,8 +48,8 @@ from annotated_transformer.models.bert import (
     mask_tokens,
 )
 from ..training.history import History
-from ..training.loop import TrainConfig, train
-from ..training.loss import evaluate
+from ..training.distributed import train_together
+from ..training.loop import Callback, TrainConfig
 from ..base.devices import pick_device
 
 # %% auto #0
@@ -65,7 +67,8 @@ def masked_batch(
     "Passages with some words hidden."
     ids, segments = tokenizer.encode_passages(passages, config.pad_id)
     inputs, targets = mask_tokens(ids, config, generator)
-    return Batch((inputs, segments), targets, pad_id=config.pad_id)
+    special = SpecialTokens(config.pad_id, config.bos_id, config.eos_id)
+    return Batch((inputs, segments), targets, special)
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):
@@ -147,10 +150,7 @@ def pretrain(
     config: TopicClassificationConfig,  # model, steps, rate, seed
     corpus: Corpus,  # its passages are read
     device: torch.device,  # where
-    *,
-    progress: bool | None = True,  # show a bar
-    checkpoints: Checkpoints | None = None,  # saves it, and resumes it
-    shard: bool = False,  # divide the weights among the processes
+    callbacks: Iterable[Callback] = (),  # of the training
 ) -> tuple[MaskedLanguageModel, History]:  # in evaluation mode
     "Learn to find masked words."
     torch.manual_seed(config.seed)
@@ -162,52 +162,43 @@ def pretrain(
         masked_batch(passages, corpus.tokenizer, bert, hidden)
         for passages in shuffled_batches(corpus.passages, config.batch_size, config.seed)
     )
-    history = train(
-        model,
-        batches,
-        config.training(),
-        checkpoints=checkpoints,
-        progress=progress,
-        shard=shard,
-    )
+    history = train_together(model, batches, config.training(), callbacks=callbacks)
     return model, history
 
 
 def evaluate_mlm(
-    model: MaskedLanguageModel,  # to be measured
+    model: MaskedLanguageModel,  # in evaluation mode
     corpus: Corpus,  # on its held-out sentences
 ) -> dict:  # `masked_loss` in nats and `masked_accuracy`, per masked word
     "How well masked words of unseen sentences are found."
     passages = [(sentence, None) for sentence, _ in corpus.held_out]
     hidden = torch.Generator().manual_seed(0)
     batch = masked_batch(passages, corpus.tokenizer, model.config, hidden)
+    batch = batch.to(next(model.parameters()).device)
 
-    scores = evaluate(model, [batch])
-    return dict(masked_loss=scores['loss'], masked_accuracy=scores['token_accuracy'])
+    asked = batch.targets != model.config.pad_id  # B L
+    with torch.no_grad():
+        logits = model(*batch.inputs)[asked]  # N V
+    targets = batch.targets[asked]  # N
+    loss = cross_entropy(logits, targets, pad_id=None) / len(targets)
+    return dict(
+        masked_loss=loss.item(), masked_accuracy=accuracy(logits.argmax(-1), targets)
+    )
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #learn-parts
 def train_classifier(
     model: nn.Module,  # (ids, segments) -> B C; changed in place
     corpus: Corpus,  # its labelled sentences are learned from
     training: TrainConfig,  # steps of 16 sentences, rate, seed
-    *,
-    progress: bool | None = True,  # show a bar
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes
+    callbacks: Iterable[Callback] = (),  # of the training
 ) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
     "Learn from labels, then classify the held-out sentences."
     batches = (
         labelled_batch(sentences, corpus)
         for sentences in shuffled_batches(corpus.labelled, 16, training.seed)
     )
-    train(
-        model,
-        batches,
-        training,
-        checkpoints=checkpoints,
-        loss_fn=classification_loss,
-        progress=progress,
-        shard=shard,
+    train_together(
+        model, batches, training, loss_fn=classification_loss, callbacks=callbacks
     )
 
     device = next(model.parameters()).device
@@ -254,9 +245,7 @@ def run_topic_classification(
     config: TopicClassificationConfig = TopicClassificationConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # show bars
-    checkpoints: Checkpoints | None = None,  # saves all four runs, and resumes them
-    shard: bool = False,  # divide the weights among the processes, see chapter 8.4
+    callbacks: Iterable[Callback] = (),  # of all four trainings
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
@@ -264,16 +253,9 @@ def run_topic_classification(
         config.n_topics, config.n_heldout, config.n_labelled, seed=config.seed
     )
 
-    def part(name):  # each training has checkpoints of its own
-        return checkpoints.part(name) if checkpoints else None
-
+    callbacks = list(callbacks)
     masked, history = pretrain(
-        config,
-        corpus,
-        pick_device(device),
-        progress=progress,
-        checkpoints=part('pretraining'),
-        shard=shard,
+        config, corpus, pick_device(device), stage_callbacks(callbacks, 'pretraining')
     )
 
     start = time.perf_counter()
@@ -282,12 +264,7 @@ def run_topic_classification(
     models = build_baselines(config, masked)
     for name, (model, training) in models.items():
         scores[name], predictions[name] = train_classifier(
-            model,
-            corpus,
-            training,
-            progress=progress,
-            checkpoints=part(name),
-            shard=shard,
+            model, corpus, training, stage_callbacks(callbacks, name)
         )
     scores.update(evaluate_mlm(masked, corpus))
     seconds = time.perf_counter() - start

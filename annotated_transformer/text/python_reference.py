@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ..base.config import SpecialTokens, argument_error, check_sizes
-from ..training.data import Batch, pad_sequences
+from ..training.data import EOS, PAD, Batch, pad_sequences
 from .held_out import hold_out, hold_out_end
 from .words import BertWordTokenizer
 
@@ -72,7 +72,7 @@ def random_windows(
     length: int,  # tokens in a window
     batch_size: int,  # windows in a batch
     seed: int = 0,  # of where they begin
-    special: SpecialTokens = SpecialTokens(),  # those of the model
+    special: SpecialTokens = SpecialTokens(PAD, EOS, EOS),  # those of the model
 ) -> Iterator[Batch]:  # endless
     """Draw windows of all documents, strung together. Raises `ValueError` for too few
     tokens."""
@@ -89,14 +89,14 @@ def random_windows(
         drawn = windows[starts]
         inputs = drawn[:, :-1]
         targets = drawn[:, 1:]
-        yield Batch((inputs,), targets, pad_id=special.pad_id)
+        yield Batch((inputs,), targets, special)
 
 # %% ../../nbs/reference/python_reference.ipynb #covering-windows
 def sliding_windows(
     documents: list,  # of lists of ids, each with EOS at its end
     length: int,  # tokens in a window, at least 2
     batch_size: int = 32,  # windows in a batch
-    special: SpecialTokens = SpecialTokens(),  # the model's, with a PAD
+    special: SpecialTokens = SpecialTokens(PAD, EOS, EOS),  # the model's, with a PAD
 ) -> list:  # of `Batch`, in which each token is a target once
     "Windows for a test, overlapping by half."
     if special.pad_id is None:
@@ -120,7 +120,7 @@ def sliding_windows(
     for i in range(0, len(inputs), batch_size):
         x = pad_sequences(inputs[i : i + batch_size], special.pad_id)
         y = pad_sequences(targets[i : i + batch_size], special.pad_id)
-        batches.append(Batch((x,), y, pad_id=special.pad_id))
+        batches.append(Batch((x,), y, special))
     return batches
 
 # %% ../../nbs/reference/python_reference.ipynb #words

@@ -40,9 +40,7 @@ if __name__ == "__main__":
         corpus = read_corpus(
             config.n_topics, config.n_heldout, config.n_labelled, seed=seed
         )
-        masked, history = pretrain(
-            config, corpus, pick_device(options.device), progress=False
-        )
+        masked, history = pretrain(config, corpus, pick_device(options.device))
         common = dict(
             seed=seed,
             **evaluate_mlm(masked, corpus),
@@ -57,7 +55,7 @@ if __name__ == "__main__":
                 finetune_warmup_steps=finetune_steps // 10,
             )
             found = {
-                name: train_classifier(model, corpus, training, progress=False)[0]
+                name: train_classifier(model, corpus, training)[0]
                 for name, (model, training) in build_baselines(again, masked).items()
             }
             rival = make_pipeline(

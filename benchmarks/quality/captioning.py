@@ -25,9 +25,7 @@ if __name__ == "__main__":
     results, runs, validation = Results(f"captioning_{options.device}", options), [], {}
     for seed in map(int, options.seeds.split(",")):
         runs.append(
-            run_captioning(
-                CaptioningConfig(seed=seed), device=options.device, progress=False
-            ).metrics
+            run_captioning(CaptioningConfig(seed=seed), device=options.device).metrics
         )
         print(
             {
@@ -39,9 +37,7 @@ if __name__ == "__main__":
     print("written to", results.save(runs=runs, validation=validation))
     for name, changes in TRIALS.items():
         trial = run_captioning(
-            CaptioningConfig(validation=True, **changes),
-            device=options.device,
-            progress=False,
+            CaptioningConfig(validation=True, **changes), device=options.device
         )
         validation[name] = trial.metrics["exact_match"]
         print("validation,", name, validation[name], flush=True)

@@ -58,7 +58,7 @@ def main(options):
         for seed in map(int, options.seeds.split(",")):
             config = configuration(options.preset, options.recipe, task=task, seed=seed)
             result = run_copy_task(
-                config, device=options.device, progress=False, eval_every=options.eval_every
+                config, device=options.device, eval_every=options.eval_every
             )
             runs.append(result.metrics)
             histories.setdefault(task, result.history.rows)

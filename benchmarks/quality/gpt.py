@@ -69,7 +69,6 @@ if __name__ == "__main__":
         run = run_language_model(
             config,
             device=options.device,
-            progress=False,
             eval_every=0 if first else config.steps // 10,
         )
         runs.append(run.metrics)

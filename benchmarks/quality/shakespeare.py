@@ -72,10 +72,7 @@ def consecutive_windows(
     "One after the other, without overlap: what nanoGPT draws at random."
     starts = range(0, len(ids) - length, length)
     windows = torch.tensor([ids[start : start + length + 1] for start in starts])
-    return [
-        Batch((part[:, :-1],), part[:, 1:], pad_id=special.pad_id)
-        for part in windows.split(rows)
-    ]
+    return [Batch((part[:, :-1],), part[:, 1:], special) for part in windows.split(rows)]
 
 
 def divide(text: str | None) -> tuple[list[str], list[str]]:
@@ -89,14 +86,10 @@ def divide(text: str | None) -> tuple[list[str], list[str]]:
 def steps_within(seconds: float, model: GPT, batches, config: TrainConfig) -> int:
     "How many steps fit into so many seconds, judged by forty of them on a copy, after ten that do not count."
     model = copy.deepcopy(model)
-    train(model, batches, config.replace(steps=10), progress=False)
+    train(model, batches, config.replace(steps=10))
     return max(
         1,
-        int(
-            seconds
-            / train(model, batches, config.replace(steps=40), progress=False).seconds
-            * 40
-        ),
+        int(seconds / train(model, batches, config.replace(steps=40)).seconds * 40),
     )
 
 
@@ -125,7 +118,7 @@ def run(
         config = config.replace(
             steps=steps_within(seconds, model, batches(), config.training())
         )
-    history = train(model, batches(), config.training(), progress=False)
+    history = train(model, batches(), config.training())
     return dict(
         loss=rounded(
             evaluate(model, consecutive_windows(in_a_row[:-1], length, special))["loss"]

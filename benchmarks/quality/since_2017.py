@@ -138,7 +138,7 @@ if __name__ == "__main__":
             loss_fn = (
                 balanced_loss if getattr(model.config, "n_experts", 0) else sequence_loss
             )
-            train(model, windows, config.training(), progress=False, loss_fn=loss_fn)
+            train(model, windows, config.training(), loss_fn=loss_fn)
             seconds = time.perf_counter() - start
             loss = evaluate(model, sliding_windows(tests, length, special=SPECIAL))["loss"]
             runs.append(

@@ -29,6 +29,7 @@ from annotated_transformer.decoding.metrics import (
     score_groups,
     score_translations,
 )
+from annotated_transformer.training.progress import Progress
 from annotated_transformer.translator import Translator
 
 
@@ -176,7 +177,7 @@ if __name__ == "__main__":
             resume=True,
             overwrite=True,
             device=options.device,
-            progress=None,
+            callbacks=[Progress(terminal_only=True)],
         )
         runs.append(summary(result))
         runs[-1]["config"].pop("data_dir")  # a path of one machine

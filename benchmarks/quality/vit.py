@@ -67,7 +67,7 @@ def run_cnn(config: ImageClassificationConfig, device: str) -> dict:
         data, train_idx, config.batch_size, seed=config.seed, augment=change
     )
     start = time.perf_counter()
-    train(model, batches, config.training(), loss_fn=classification_loss, progress=False)
+    train(model, batches, config.training(), loss_fn=classification_loss)
     seconds = time.perf_counter() - start
     right = accuracy(predict(model, data.images, test_idx), data.labels[test_idx])
     return dict(
@@ -92,15 +92,11 @@ if __name__ == "__main__":
     )
     for seed in seeds:
         config = ImageClassificationConfig(seed=seed)
-        runs.append(
-            run_image_classification(config, device=options.device, progress=False).metrics
-        )
+        runs.append(run_image_classification(config, device=options.device).metrics)
         cnn.append(run_cnn(config, options.device))
         small_patches.append(
             run_image_classification(
-                config.replace(model="tiny, patches of 2"),
-                device=options.device,
-                progress=False,
+                config.replace(model="tiny, patches of 2"), device=options.device
             ).metrics
         )
         for name, last in (
@@ -122,7 +118,6 @@ if __name__ == "__main__":
             run_image_classification(
                 ImageClassificationConfig(validation=True, seed=seed, **changes),
                 device=options.device,
-                progress=False,
             )
             for seed in seeds
         ]
