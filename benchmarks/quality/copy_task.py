@@ -14,7 +14,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import Results, arguments
 
-from annotated_transformer.tasks.copy_task import CopyTaskConfig, run_copy_task
+from annotated_transformer.tasks.copy_task import (
+    CopyTaskConfig,
+    held_out_pairs,
+    run_copy_task,
+)
+from annotated_transformer.decoding.greedy import generate_ids
+from annotated_transformer.decoding.metrics import exact_match
+from annotated_transformer.training.callbacks import Evaluate
 from annotated_transformer.core.transformer import TransformerConfig
 
 TransformerConfig.presets |= {"half": dict(d_model=256, d_ff=1024, n_heads=4)}
@@ -49,6 +56,20 @@ def configuration(preset: str, recipe: str = "post-norm", **changes) -> CopyTask
     return config
 
 
+def exact_matches(config: CopyTaskConfig, every: int) -> list[Evaluate]:
+    "Count exact matches on 500 held-out sequences, every so many steps; 0 means never."
+    if every == 0:
+        return []
+    pairs = held_out_pairs(config)[:500]
+    sources, targets = map(list, zip(*pairs))
+
+    def measure(model):
+        predictions = generate_ids(model, sources, max_len=config.max_len + 2)
+        return dict(exact_match=exact_match(predictions, targets))
+
+    return [Evaluate(measure, every)]
+
+
 def main(options):
     name = f"copy_task_{options.preset}" + (
         "" if options.recipe == "post-norm" else "_" + options.recipe.replace(" ", "_")
@@ -58,7 +79,9 @@ def main(options):
         for seed in map(int, options.seeds.split(",")):
             config = configuration(options.preset, options.recipe, task=task, seed=seed)
             result = run_copy_task(
-                config, device=options.device, eval_every=options.eval_every
+                config,
+                device=options.device,
+                callbacks=exact_matches(config, options.eval_every),
             )
             runs.append(result.metrics)
             histories.setdefault(task, result.history.rows)

@@ -29,7 +29,6 @@ from annotated_transformer.decoding.metrics import (
     score_groups,
     score_translations,
 )
-from annotated_transformer.training.progress import Progress
 from annotated_transformer.translator import Translator
 
 
@@ -177,7 +176,7 @@ if __name__ == "__main__":
             resume=True,
             overwrite=True,
             device=options.device,
-            callbacks=[Progress(terminal_only=True)],
+            progress=None,
         )
         runs.append(summary(result))
         runs[-1]["config"].pop("data_dir")  # a path of one machine
