@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 import torch
 from torch import nn
 
-from ..training.checkpoint import Checkpoints
 from ..base.config import argument_error, check_choice, check_sizes
 from ..base.memory import check_memory
 from ..training.data import FIRST_SYMBOL, batch_pairs
@@ -28,7 +27,8 @@ from annotated_transformer.tasks.runs import (
 )
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..decoding.metrics import exact_match
-from ..training.loop import TrainConfig, train
+from ..training.distributed import train_together
+from ..training.loop import Callback, TrainConfig
 from ..base.devices import pick_device
 from ..core.transformer import Transformer
 from ..core.transformer import TransformerConfig
@@ -126,14 +126,9 @@ def run_copy_task(
     config: CopyTaskConfig = CopyTaskConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
+    callbacks: Iterable[Callback] = (),  # of the training
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
-    eval_every: int = 0,  # steps between exact matches on 500 sequences; 0 means none
-    decode: Callable[
-        ..., Hypotheses
-    ] = greedy_decode,  # writes the answers, see chapter 3.1
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
     device = pick_device(device)
@@ -144,24 +139,16 @@ def run_copy_task(
     torch.manual_seed(config.seed)
     model = build(config.transformer()).to(device)
 
-    def predict(model, sources):  # one token more than the longest answer and its EOS
-        return generate_ids(model, sources, max_len=config.max_len + 2, decode=decode)
-
-    def measure(model):
-        return dict(exact_match=exact_match(predict(model, sources[:500]), targets[:500]))
-
-    history = train(
+    history = train_together(
         model,
         batch_pairs(config.pairs(), config.batch_size),
-        config.training().replace(eval_every=eval_every),
-        eval_fn=measure if eval_every else None,
-        checkpoints=checkpoints,
-        progress=progress,
-        shard=shard,
+        config.training(),
+        callbacks=callbacks,
     )
 
     start = time.perf_counter()
-    predictions = predict(model, sources)
+    max_len = config.max_len + 2  # a token more than the longest answer and its EOS
+    predictions = generate_ids(model, sources, max_len=max_len, decode=decode)
     seconds = time.perf_counter() - start
 
     score = exact_match(predictions, targets)

@@ -11,9 +11,9 @@ import platform
 import shutil
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..training.callbacks import StopOnSignal
 from ..training.checkpoint import Checkpoints
 from ..base.model_files import write_model
 from ..base.config import Config, argument_error
@@ -30,15 +31,20 @@ from annotated_transformer.base.atomic_folders import (
     lock_folder,
     write_folder,
 )
-from ..training.distributed import run_on_rank_zero, process_rank
+from annotated_transformer.training.distributed import (
+    gather_values,
+    process_rank,
+    run_on_rank_zero,
+)
 from ..training.history import History
-from ..training.loop import TrainConfig
+from ..training.loop import Callback, NotFinite, TrainConfig
+from ..training.progress import Progress, TensorBoard
 
 # %% auto #0
 __all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
            'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'changed_options',
-           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'run_and_save',
-           'stored_result', 'slow_cells_run']
+           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'keep_failure',
+           'run_and_save', 'stage_callbacks', 'stored_result', 'slow_cells_run']
 
 # %% ../../nbs/reference/runs.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -154,9 +160,7 @@ class Experiment:
 
     name: str  # of its results, which lie in runs/NAME
     config_class: type[Config]  # with presets
-    run: Callable[
-        ..., ExperimentResult
-    ]  # (config, *, device, progress, checkpoints, shard)
+    run: Callable[..., ExperimentResult]  # (config, *, device='auto', callbacks=())
     format_example: Callable[..., str]  # (input, target, prediction) -> lines of text
     plot: Callable[..., dict] | None = None  # (result) -> name of a picture: picture
     check_folder: Callable | None = None  # (config, folder) raises `ValueError`
@@ -223,7 +227,7 @@ def save_result(
     *,
     plot: Callable | None = None,  # (result) -> dict: name of a picture -> picture
     overwrite: bool = False,  # replace even a folder with other files in it
-    logs: dict | None = None,  # name -> folder that is to be kept in it
+    curves: Path | None = None,  # folder of TensorBoard's files, to be kept with it
 ) -> Path:  # the folder
     "Write the model, metrics.json, history.csv, loss.png and what `plot` draws."
     with write_folder(folder, overwrite) as new:
@@ -236,8 +240,8 @@ def save_result(
         result.history.save(new / 'history.csv')
         draw(result, plot, new)
 
-        for name, log in (logs or {}).items():
-            shutil.copytree(log, new / name)
+        if curves is not None and curves.is_dir():
+            shutil.copytree(curves, new / 'tensorboard')
 
     return Path(folder)
 
@@ -271,7 +275,8 @@ def begin_or_resume(
     # files directly in the folder, or for TensorBoard, can be replaced
     unfinished = False
     for path in content:
-        if path.parent != checkpoints and path.parent.name != 'tensorboard':
+        first = path.relative_to(checkpoints).parts[0]
+        if path.parent != checkpoints and first != 'tensorboard':
             unfinished = True
 
     if unfinished and resume:
@@ -393,16 +398,49 @@ def keep_interrupted(
     return interrupted
 
 
+def keep_failure(
+    error: NotFinite,  # of a run; its message will name the file
+    folder: Path,  # of its checkpoints
+):
+    """Write the batches of a step whose loss is not finite, for you to look at. All
+    processes call it, and the first one writes."""
+    run = error.run
+    path = folder / f'not-finite-{run.step:08}.pt'
+
+    # plain values, so that `torch.load` reads them without running code
+    batches = []
+    for part in gather_values(run.batches):  # each process has its rows
+        batches += [asdict(batch) if is_dataclass(batch) else batch for batch in part]
+    values = dict(
+        step=run.step,
+        loss=float(run.loss),
+        gradient_norm=float(run.gradient_norm),
+        lr=run.optimizer.param_groups[0]['lr'],
+        batches=batches,
+    )
+
+    def write():
+        try:
+            torch.save(values, path)
+        except (OSError, RuntimeError) as full:  # torch.save raises RuntimeError
+            warnings.warn(f'the batches could not be kept: {full}')
+        else:
+            error.args = (f'{error} (its batches are in {path})',)
+
+    run_on_rank_zero(write)
+
+
 def run_and_save(
     experiment: Experiment,  # what to run
     config: Config,  # of the run
-    folder,  # for the result
+    folder: str | os.PathLike[str],  # for the result
     *,
     resume: bool = False,  # continue an interrupted run
     overwrite: bool = False,  # replace any run, finished or not; keep other files
     confirm: Callable[[str], bool] | None = None,  # is told what run would be replaced
     every_minutes: float = 5.0,  # between two checkpoints
     tensorboard: bool = False,  # write the history for TensorBoard as it grows
+    progress: bool | None = True,  # a bar; None: on a terminal alone
     **options,  # of the experiment's `run`
 ) -> ExperimentResult:
     "Run an experiment so that an interruption loses nothing, and save its result."
@@ -413,9 +451,13 @@ def run_and_save(
     # the first process locks the folder for all of them
     lock = lock_folder(folder) if process_rank() == 0 else nullcontext()
     with lock:
-        checkpoints = Checkpoints(
-            sibling_path(folder, '.checkpoints'), every_minutes, tensorboard=tensorboard
-        )
+        checkpoints = Checkpoints(sibling_path(folder, '.checkpoints'), every_minutes)
+        callbacks = [StopOnSignal(), checkpoints]
+        if progress is not False:
+            callbacks.append(Progress(terminal_only=progress is None))
+        curves = checkpoints.folder / 'tensorboard'
+        if tensorboard:
+            callbacks.append(TensorBoard(curves))
 
         def begin():
             begin_or_resume(
@@ -425,19 +467,21 @@ def run_and_save(
         run_on_rank_zero(begin)
 
         try:
-            result = experiment.run(config, checkpoints=checkpoints, **options)
+            result = experiment.run(config, callbacks=callbacks, **options)
         except KeyboardInterrupt:
             run_on_rank_zero(keep_interrupted, checkpoints.folder, folder)
             raise
-
-        logs = {}
-        if tensorboard:
-            for log in checkpoints.folder.rglob('tensorboard'):
-                logs[str(log.relative_to(checkpoints.folder))] = log
+        except NotFinite as error:
+            keep_failure(error, checkpoints.folder)
+            raise
 
         def save():
             save_result(
-                result, folder, plot=experiment.plot, overwrite=overwrite, logs=logs
+                result,
+                folder,
+                plot=experiment.plot,
+                overwrite=overwrite,
+                curves=curves if tensorboard else None,
             )
             shutil.rmtree(checkpoints.folder, ignore_errors=True)
             shutil.rmtree(interrupted, ignore_errors=True)
@@ -445,6 +489,17 @@ def run_and_save(
         run_on_rank_zero(save)
 
     return result
+
+# %% ../../nbs/reference/runs.ipynb #stage-callbacks
+def stage_callbacks(
+    callbacks: Iterable[Callback],  # of an experiment that trains several times
+    name: str,  # of one of the times, fit for a folder
+) -> list[Callback]:
+    "The callbacks of one stage. What has a method `part` writes each into its own folder."
+    found = []
+    for callback in callbacks:
+        found.append(callback.part(name) if hasattr(callback, 'part') else callback)
+    return found
 
 # %% ../../nbs/reference/runs.ipynb #stored-result
 def stored_result(
