@@ -52,7 +52,7 @@ from .inspection.attention_view import attention_view
 from .interop.hf_tokenizer import load_translator
 from .interop.hub import read_options
 from .decoding.search import beam_search, check_beam
-from .training.loop import NotFinite
+from .training.loop import Interrupted, NotFinite
 from .base.devices import pick_device
 from .core.transformer import Transformer
 from .translator import find_model, translate_lines
@@ -146,7 +146,6 @@ SAME_NAMES = (  # arguments of the library whose option is --argument
     'n_best',
     'patience',
     'seed',
-    'shard',
     'source',
     'steps',
     'target',
@@ -197,8 +196,6 @@ def say_how_to_go_on(
 @contextmanager
 def explain_failures(
     folder: Path,  # of the result
-    *,
-    shard: bool = False,  # divide the weights among the processes
 ) -> Iterator[None]:
     "Join the processes of a run, and explain in words why it stopped early."
     silent = False  # of several processes, only the first one reports
@@ -209,7 +206,10 @@ def explain_failures(
     except (ValueError, ImportError) as error:
         kept = describe_kept(folder) if folder.name else []
         raise option_error(error, kept) from error
-    except (Interrupted, Stopped) as stop:
+    except Interrupted as stop:
+        status = 128 + signal.Signals[stop.run.pause]
+        say_how_to_go_on(folder, f'stopped by {stop}', status, silent=silent)
+    except Stopped as stop:
         say_how_to_go_on(folder, f'stopped by {stop}', 128 + stop.number, silent=silent)
     except KeyboardInterrupt:
         say_how_to_go_on(folder, 'stopped by Ctrl-C', 130, silent=silent)
@@ -262,12 +262,6 @@ def run_experiment(
         float,
         typer.Option('--checkpoint-minutes', help='Minutes between two checkpoints.'),
     ] = 5.0,
-    shard: Annotated[
-        bool,
-        typer.Option(
-            '--shard', help='Under torchrun: divide the weights among the processes (FSDP).'
-        ),
-    ] = False,
     tensorboard: Annotated[
         bool,
         typer.Option(
@@ -280,7 +274,7 @@ def run_experiment(
     settings = {name: value for name, value in settings.items() if value is not None}
     folder = out or default_folder(experiment, settings.get('task'))
 
-    with explain_failures(folder, shard=shard):
+    with explain_failures(folder):
         config = configure(experiment, **settings)
         pick_device(device)
         if experiment.check_folder is not None:
@@ -297,7 +291,6 @@ def run_experiment(
             tensorboard=tensorboard,
             device=device,
             progress=None,  # in a file no bar, only the measurements
-            shard=shard,
         )
         reports = process_rank() == 0
 
