@@ -56,7 +56,6 @@ from .training.loop import Interrupted, NotFinite
 from .base.devices import pick_device
 from .core.transformer import Transformer
 from .translator import find_model, translate_lines
-from .training.loop import Interrupted
 
 # %% auto #0
 __all__ = ['app', 'OPTION_NAMES', 'SAME_NAMES', 'Device', 'SEED', 'STEPS', 'HELDOUT', 'FILES', 'show_version', 'program',

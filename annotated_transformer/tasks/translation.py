@@ -5,68 +5,52 @@
 # %% ../../nbs/5_translation/3_training_a_translator.ipynb #translation-imports
 from __future__ import annotations
 
-import errno
-import tempfile
+import math
 import time
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 import torch
 
-from ..training.checkpoint import Checkpoints, average_models
+from ..base.config import argument_error
+from ..base.devices import pick_device
 from ..base.model_files import load_model
-from annotated_transformer.base.config import (
-    Config,
-    argument_error,
-    check_choice,
-    check_numbers,
-    check_probabilities,
-    check_sizes,
-)
-from ..training.data import Batch, batch_by_tokens, pair_length
-from ..text.corpora import open_parallel_text
-from ..text.multi30k import MULTI30K_TESTS
-from ..text.parallel_text import ParallelText, clean_text
-from annotated_transformer.text.streamed_text import (
-    MappedPairs,
-    corpus_digest,
-    open_divided_text,
-)
-from ..text.tokenizer import Tokenizer
-from ..text.bpe import BPETokenizer, SampledPairs
+from ..core.transformer import Transformer
+from ..decoding.metrics import score_translations
+from ..inspection.attention_maps import plot_attention
 from annotated_transformer.tasks.runs import (
     Experiment,
     ExperimentResult,
     collect_metrics,
     mark_correct,
 )
-from ..inspection.attention_maps import plot_attention
-from ..training.chunked_loss import chunked_sequence_loss, r_drop_loss
-from ..training.loss import nan_to_inf, sequence_loss
-from ..decoding.metrics import score_translations
+from annotated_transformer.tasks.translation_setup import (
+    TranslationConfig,
+    encode_parts,
+    freeze_segmentation,
+    keep_corpus,
+    run_folder,
+)
+from ..text.bpe import SampledPairs
+from ..text.parallel_text import ParallelText
+from ..text.tokenizer import Tokenizer
+from ..training.callbacks import Evaluate, WeightAverage
+from ..training.checkpoint import KeepEvaluated, average_models
+from ..training.data import Batch, batch_by_tokens
 from annotated_transformer.training.distributed import (
     all_reduce_any,
     gather_values,
     run_on_rank_zero,
+    train_together,
 )
-from ..decoding.search import check_beam
-from ..training.loop import TrainConfig, train
+from ..training.history import History
+from ..training.loop import Callback
 from ..training.loss import evaluate
-from ..base.devices import pick_device
-from ..core.layers import NormOrder
-from ..core.transformer import Transformer, TransformerConfig
 from ..translator import Translator
 
 # %% auto #0
-__all__ = ['epochs', 'TRANSLATION', 'TranslationConfig', 'column_options', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair', 'check_lengths', 'encode_parts', 'keep_corpus', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search', 'format_example', 'plot']
-
-# %% ../../nbs/5_translation/3_training_a_translator.ipynb #epochs-imports
-from collections.abc import Iterator
-from itertools import count
+__all__ = ['TRANSLATION', 'epochs', 'run_translation', 'candidate_models', 'select_model', 'search_steps', 'evaluate_search',
+           'format_example', 'plot']
 
 # %% ../../nbs/5_translation/3_training_a_translator.ipynb #epochs
 def epochs(
@@ -84,304 +68,20 @@ def epochs(
         for group in batch_by_tokens(pairs_now, max_tokens, 10_000 * seed + epoch):
             yield Batch.from_pairs(group)
 
-# %% ../../nbs/depth/translation_in_depth.ipynb #translation-config
-@dataclass(frozen=True)
-class TranslationConfig(Config):
-    "One run: corpus, vocabulary, model, training and search."
-
-    # the corpus
-    corpus: str = 'numbers'  # see `open_parallel_text`
-    source: str | None = None  # language; None: what the file's ending says, or 'en'
-    target: str | None = None  # language; None: what the file's ending says, or 'de'
-    columns: str | None = None  # two of a file with tabs, from 1, such as '2,3'; None: 1,2
-    data_dir: str | None = None  # folder of the corpus; None: the usual place
-    lowercase: bool = False  # all text in lower case
-    nfkc: bool = False  # full-width letters and digits as the usual ones
-    whitespace_as_suffix: bool = False  # a blank ends each word, and begins none
-    validation: str | None = None  # files of validation pairs; None: part of the corpus
-    test: str | None = None  # files of test pairs; both or none; of multi30k a name
-    max_length: int | None = None  # characters of a side, in files; longer ones are dropped
-    vocab_size: int = 500  # maximum number of tokens, both languages together
-
-    # the model
-    model: str = 'tiny'  # preset of `TransformerConfig`
-    norm: NormOrder = 'post'  # after each sub-layer, or before it: 'pre'
-    dropout: float = 0.0  # probability, on sub-layer outputs and embeddings
-    bpe_dropout: float = 0.0  # probability that a merge is skipped in training
-    tie_weights: bool = True  # one matrix for embeddings and output
-
-    # the training
-    max_tokens: int = 2048  # of a batch: pairs times the longest side
-    epochs: int = 20  # maximum number of them
-    patience: int = 0  # stop after this many epochs without a lower loss; 0: never
-    lr: float = 3e-3  # peak learning rate
-    warmup_steps: int = 200  # steps up to the peak
-    schedule: Literal['inverse_sqrt', 'linear', 'constant'] = 'linear'  # see `SCHEDULES`
-    label_smoothing: float = 0.0  # probability
-    r_drop: float = 0.0  # weight of R-Drop, at twice the time and more; 0: none
-    chunked_loss: bool = False  # no logits for all positions at once; for many tokens
-    ema_decay: float = 0.0  # of a moving average of the weights, per step; 0: none
-    compile: bool = False  # the model by torch.compile
-
-    # the search
-    n_average: int = 5  # last epochs whose weights are averaged
-    beam_size: int = 5  # hypotheses of the search
-    length_penalty: float = 0.6  # alpha of the search
-    seed: int = 0  # of weights, order and dropout
-
-    presets = {
-        'numbers': {},
-        'multi30k': dict(
-            corpus='multi30k',
-            whitespace_as_suffix=True,
-            vocab_size=10_000,
-            model='small',
-            norm='pre',
-            dropout=0.3,
-            max_tokens=4096,
-            epochs=55,
-            lr=5e-3,
-            warmup_steps=2000,
-            label_smoothing=0.1,
-            chunked_loss=True,
-            n_average=10,
-        ),
-    }
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_sizes(
-            max_tokens=self.max_tokens, epochs=self.epochs, n_average=self.n_average
-        )
-        check_choice('model', self.model, TransformerConfig.presets)
-        check_probabilities(bpe_dropout=self.bpe_dropout)
-        check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
-
-        column_options(self.columns)
-        if self.corpus == 'multi30k':
-            if self.validation is not None:
-                raise argument_error(
-                    'validation', self.validation, 'none: multi30k comes divided'
-                )
-            if self.test is not None:
-                check_choice('test of multi30k', self.test, MULTI30K_TESTS)
-        elif (self.validation is None) != (self.test is None):
-            raise argument_error(
-                'validation, test',
-                (self.validation, self.test),
-                'files for both, or for neither',
-            )
-        if self.test is not None and self.corpus == 'numbers':
-            raise argument_error('test', self.test, 'none: numbers comes divided')
-        if self.r_drop and not self.dropout:
-            raise argument_error(
-                'r_drop', self.r_drop, '0 without dropout, where both passes agree'
-            )
-
-        # each of these checks its own part
-        check_beam(self.beam_size, self.length_penalty, None)
-        self.transformer(self.vocab_size)
-        self.training(1)
-
-    def transformer(self, vocab_size: int) -> TransformerConfig:  # the architecture
-        return TransformerConfig.preset(
-            self.model,
-            vocab_size=vocab_size,
-            norm=self.norm,
-            dropout=self.dropout,
-            tie_weights=self.tie_weights,
-        )
-
-    def loss_fn(self):  # what is minimised
-        if self.r_drop:
-            return partial(r_drop_loss, weight=self.r_drop)
-        if self.chunked_loss:
-            return chunked_sequence_loss
-        return sequence_loss
-
-    def training(self, steps_per_epoch: int) -> TrainConfig:  # how it is trained
-        return TrainConfig(
-            steps=self.epochs * steps_per_epoch,
-            eval_every=steps_per_epoch,
-            patience=self.patience,
-            lr=self.lr,
-            warmup_steps=self.warmup_steps,
-            schedule=self.schedule,
-            label_smoothing=self.label_smoothing,
-            ema_decay=self.ema_decay,
-            compile=self.compile,
-            seed=self.seed,
-        )
-
-
-def column_options(
-    columns: str | None,  # numbers of two columns, from 1, such as '2,3'
-) -> dict:  # of `read_tsv`, which counts from 0
-    "Which columns of a file with tabs are read."
-    if columns is None:
-        return {}
-
-    numbers = [number.strip() for number in columns.split(',')]
-    if len(numbers) != 2 or not all(n.isdecimal() and int(n) > 0 for n in numbers):
-        raise argument_error('columns', columns, 'two numbers from 1 up, such as 2,3')
-    source, target = (int(number) - 1 for number in numbers)
-    return dict(source_column=source, target_column=target)
-
-# %% ../../nbs/depth/translation_in_depth.ipynb #freeze-segmentation
-def freeze_segmentation(
-    pairs: Sequence | SampledPairs,  # of (source ids, target ids); `MappedPairs`, too
-) -> Sequence:  # the same, or this epoch's cuts
-    "Pairs that don't change during an epoch."
-    if isinstance(pairs, SampledPairs):
-        return MappedPairs(pairs)
-    return pairs
-
-# %% ../../nbs/depth/translation_in_depth.ipynb #encode-parts
-def open_text(
-    config: TranslationConfig,  # which corpus, and how it is divided
-) -> ParallelText:  # for learning and for scoring
-    "The corpus of a run."
-    columns = column_options(config.columns)
-
-    # the configuration names files for both parts, or for none; multi30k has several tests
-    if config.validation is None or config.test is None:
-        text = open_parallel_text(
-            config.corpus,
-            data_dir=config.data_dir,
-            source=config.source,
-            target=config.target,
-            max_length=config.max_length,
-            test=config.test,
-            **columns,
-        )
-    else:
-        text = open_divided_text(
-            config.corpus,
-            config.validation,
-            config.test,
-            data_dir=config.data_dir,
-            source=config.source,
-            target=config.target,
-            max_length=config.max_length,
-            **columns,
-        )
-
-    if config.nfkc:
-        text = text.map(usual_characters)
-    if config.lowercase:
-        text = text.lowercased()
-    return text
-
-
-def usual_characters(
-    pair,  # source text, target text
-) -> tuple:  # the same, full-width and other variants of a character made the usual one
-    "Both texts in Unicode's form NFKC."
-    return tuple(unicodedata.normalize('NFKC', text) for text in pair)
-
-
-def clean_pair(
-    pair,  # source text, target text
-) -> tuple:  # the same, as a translator reads them
-    "Both texts with spaces and letters in one form."
-    source, target = pair
-    return clean_text(source), clean_text(target)
-
-
-def check_lengths(
-    name: str,  # of the option that names these pairs
-    pairs,  # of (source ids, target ids)
-    longest: int,  # maximum number of tokens
-    tokenizer: Tokenizer,  # whose ids they are
-):
-    "Raise `ValueError` for the first pair that is too long: now, not after the training."
-    for pair in pairs:
-        length = pair_length(pair)
-        if length > longest:
-            beginning = tokenizer.decode(pair[0])[:40]
-            raise argument_error(
-                name,
-                f'a pair of {length:,} tokens, {beginning!r} ...',
-                f'at most {longest:,}; max_length (--max-length, in characters) drops longer '
-                'pairs from the training part, but none from files for validation and test',
-            )
-
-
-def encode_parts(
-    config: TranslationConfig,  # corpus and size of the vocabulary
-) -> tuple:  # text, tokenizer, training pairs as ids, validation batches
-    "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
-    text = open_text(config)
-    clean = text.map(clean_pair)
-
-    tokenizer = BPETokenizer.learn(
-        (side for pair in clean.train for side in pair),
-        config.vocab_size,
-        lowercase=config.lowercase,
-        whitespace_as_suffix=config.whitespace_as_suffix,
-        nfkc=config.nfkc,
-    )
-    try:
-        train_ids = MappedPairs.encode(tokenizer, clean.train)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            error.filename = tempfile.gettempdir()  # the disk that is full
-        raise
-    validation_ids = tokenizer.encode_pairs(clean.validation)
-    test_ids = tokenizer.encode_pairs(clean.test)
-
-    # files of their own are named by options of their own
-    divided = config.validation is not None
-    longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
-    check_lengths('corpus', train_ids, longest, tokenizer)
-    check_lengths('validation' if divided else 'corpus', validation_ids, longest, tokenizer)
-    check_lengths('test' if divided else 'corpus', test_ids, longest, tokenizer)
-
-    if config.bpe_dropout:
-        train_ids = SampledPairs(
-            tokenizer,
-            clean.train,
-            dropout=config.bpe_dropout,
-            seed=config.seed,
-            max_len=longest - 1,
-        )
-
-    groups = batch_by_tokens(validation_ids, config.max_tokens)
-    validation = [Batch.from_pairs(group) for group in groups]
-    return text, tokenizer, train_ids, validation
-
-# %% ../../nbs/depth/translation_in_depth.ipynb #keep-corpus
-def keep_corpus(
-    text: ParallelText,  # divided
-    tokenizer: Tokenizer,  # learned from it
-    folder,  # of the checkpoints of a run
-):
-    "Note the corpus of a run. Raises `ValueError` if another one was noted."
-    digest = corpus_digest(text)
-    note = Path(folder) / 'corpus.txt'
-    noted = note.read_text(encoding='utf-8') if note.is_file() else ''
-
-    if noted == digest:
-        return
-    if len(noted) == len(digest):  # a shorter one was cut off while it was written
-        raise argument_error('corpus', 'other pairs', 'those of the run to be resumed')
-
-    tokenizer.save(folder)
-    note.write_text(digest, encoding='utf-8')  # last: if this is complete, everything is
-
-# %% ../../nbs/depth/translation_in_depth.ipynb #run-translation
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #run-translation
 def run_translation(
     config: TranslationConfig = TranslationConfig(),  # what to do
     *,
     device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    progress: bool | None = True,  # see `ProgressBar`
-    checkpoints: Checkpoints | None = None,  # saves the run, and resumes it
-    shard: bool = False,  # divide the weights among the processes, see `train`
+    callbacks: Iterable[Callback] = (),  # of the training, such as `Checkpoints`
     n_bleu: int = 200,  # validation sentences that are translated after each epoch
 ) -> ExperimentResult:  # examples are (source text, target text), predictions are texts
     "Train a translator, select a model by the validation part, and score it on the test."
     device = pick_device(device)
+    callbacks = list(callbacks)
     text, tokenizer, train_ids, validation = encode_parts(config)
+    first_epoch = batch_by_tokens(freeze_segmentation(train_ids), config.max_tokens)
+    n_batches = sum(1 for _ in first_epoch)
 
     torch.manual_seed(config.seed)
     model = Transformer(config.transformer(len(tokenizer))).to(device)
@@ -389,57 +89,48 @@ def run_translation(
     # after each epoch: the loss, and some sentences translated
     some_sources = [source for source, _ in text.validation[:n_bleu]]
     some_targets = [target for _, target in text.validation[:n_bleu]]
-    rows = 2048 if config.chunked_loss else None
 
-    def measure(model):
-        loss = evaluate(model, validation, rows=rows)['loss']
+    def measure(_):  # `model` itself: a compiled one would compile each length anew
+        loss = evaluate(model, validation, config.heldout_loss_fn())['loss']
         written = Translator(model, tokenizer).translate(some_sources, beam_size=1)
         scores = score_translations(written, some_targets, text.target)
         return dict(loss=loss, bleu=scores['bleu'], exact_match=scores['exact_match'])
 
-    first_epoch = batch_by_tokens(freeze_segmentation(train_ids), config.max_tokens)
-    n_batches = sum(1 for _ in first_epoch)
+    average = WeightAverage(config.ema_decay) if config.ema_decay else None
+    if average is not None:
+        callbacks.append(average)
+    evaluation = Evaluate(measure, n_batches, patience=config.patience, average=average)
 
-    with tempfile.TemporaryDirectory() as folder:
-        if checkpoints is None:  # weights of the last epochs are needed in any case
-            folder = gather_values(folder)[0]  # one for all processes
-            checkpoints = Checkpoints(folder, every_minutes=1e9)
-        checkpoints = replace(checkpoints, keep_evaluated=config.n_average)
-        run_on_rank_zero(keep_corpus, text, tokenizer, checkpoints.folder)
-
-        history = train(
-            model,
+    with run_folder(callbacks) as folder:
+        run_on_rank_zero(keep_corpus, text, tokenizer, folder)
+        kept = KeepEvaluated(folder / 'evaluated', config.n_average, average=average)
+        history = train_together(
+            torch.compile(model) if config.compile else model,
             epochs(train_ids, config.max_tokens, config.seed),
             config.training(n_batches),
-            eval_fn=measure,
-            checkpoints=checkpoints,
             loss_fn=config.loss_fn(),
-            progress=progress,
-            shard=shard,
+            callbacks=[*callbacks, evaluation, kept],
         )
-        models = candidate_models(config, history, checkpoints, device)
+        models = candidate_models(config, history, kept, device)
 
     return evaluate_search(
         config, text=text, tokenizer=tokenizer, history=history, models=models
     )
 
-# %% ../../nbs/depth/translation_in_depth.ipynb #finish
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #candidate-models
 def candidate_models(
     config: TranslationConfig,  # of the run
-    history,  # of its training
-    checkpoints: Checkpoints,  # with the weights of its evaluations
+    history: History,  # of its training
+    evaluated: KeepEvaluated,  # has the weights of its evaluations
     device: torch.device,  # where to put the models
-) -> dict:  # name -> model: the best epoch, the mean of the last ones
+) -> dict[str, Transformer]:  # by name: the best epoch, the mean of the last ones
     "The two models that a run chooses from. All processes call it."
-    kept = checkpoints.evaluated()  # step -> folder
+    kept = evaluated.folders()  # step -> folder
     if not kept:
-        raise OSError(
-            f'no model could be written to {checkpoints.folder}; is the disk full?'
-        )
+        raise OSError(f'no model could be written to {evaluated.folder}; is the disk full?')
 
-    steps, losses = history.column('eval_loss')
-    loss_at = dict(zip(steps, losses))
-    best_step = min(kept, key=lambda step: nan_to_inf(loss_at[step]))
+    losses = dict(zip(*history.column('eval_loss')))  # by step
+    best_step = min(kept, key=lambda step: (math.isnan(losses[step]), losses[step]))
 
     last = [*kept.values()][-config.n_average :]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
@@ -451,9 +142,9 @@ def candidate_models(
     all_reduce_any()  # all have read them: the first one may remove them
     return models
 
-
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #select-model
 def select_model(
-    models: dict,  # name -> model, from `candidate_models`
+    models: dict[str, Transformer],  # by name, from `candidate_models`
     config: TranslationConfig,  # its search
     text: ParallelText,  # its validation part decides
     tokenizer: Tokenizer,  # learned from it
@@ -470,10 +161,10 @@ def select_model(
         chrf[name] = score_translations(written, targets, text.target)['chrf']
     return max(chrf, key=lambda name: chrf[name])
 
-# %% ../../nbs/depth/translation_in_depth.ipynb #search-steps
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #search-steps
 def search_steps(
     config: TranslationConfig,  # of the run
-    models: dict,  # name -> model, from `candidate_models`
+    models: dict[str, Transformer],  # by name, from `candidate_models`
     selected: str,  # name of the one that is returned
 ) -> dict:  # name -> (model, options of `Translator.translate`)
     "The steps whose gains are measured, and last what is returned."
@@ -490,14 +181,14 @@ def search_steps(
         'selected by validation': (models[selected], whole),
     }
 
-# %% ../../nbs/depth/translation_in_depth.ipynb #evaluate-search
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #evaluate-search
 def evaluate_search(
     config: TranslationConfig,  # of the run
     *,
     text: ParallelText,  # its corpus
     tokenizer: Tokenizer,  # learned from it
-    history,  # of the training
-    models: dict,  # name -> model, from `candidate_models`
+    history: History,  # of the training
+    models: dict[str, Transformer],  # by name, from `candidate_models`
 ) -> ExperimentResult:  # of the last step; scores of all of them
     "Select a model, translate the test part by each step of the search, and score it."
     selected = select_model(models, config, text, tokenizer)
@@ -554,7 +245,7 @@ def evaluate_search(
         tokenizer=tokenizer,
     )
 
-# %% ../../nbs/depth/translation_in_depth.ipynb #format-example
+# %% ../../nbs/5_translation/3_training_a_translator.ipynb #format-example
 def format_example(
     source: str,  # a sentence
     target: str,  # what people wrote
