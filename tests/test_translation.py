@@ -22,20 +22,19 @@ from project import ROOT
 from typer.testing import CliRunner
 
 from annotated_transformer import cli, translate
-from annotated_transformer.training.checkpoint import Checkpoints
+from annotated_transformer.training.checkpoint import Checkpoints, KeepEvaluated
 from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer import translator as inference
 from annotated_transformer.text.corpora import open_parallel_text
-from annotated_transformer.tasks import translation
+from annotated_transformer.tasks import translation, translation_setup
 from annotated_transformer.tasks.runs import describe_replaced, run_and_save
 from annotated_transformer.tasks.translation import (
     TRANSLATION,
-    TranslationConfig,
     candidate_models,
-    encode_parts,
     run_translation,
     search_steps,
 )
+from annotated_transformer.tasks.translation_setup import TranslationConfig, encode_parts
 from annotated_transformer.decoding.metrics import score_translations
 from annotated_transformer.translator import Translator
 
@@ -61,9 +60,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def uncut(corpus):
-    return run_translation(
-        TranslationConfig(corpus=corpus, **SMALL), device="cpu", progress=False
-    )
+    return run_translation(TranslationConfig(corpus=corpus, **SMALL), device="cpu")
 
 
 def same(one, two) -> bool:
@@ -88,18 +85,18 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not(
         return usual(self, *arguments, **options)
 
     config = TranslationConfig(corpus=corpus, bpe_dropout=bpe_dropout, **SMALL)
-    whole = run_translation(config, device="cpu", progress=False) if bpe_dropout else uncut
+    whole = run_translation(config, device="cpu") if bpe_dropout else uncut
     checkpoints = Checkpoints(tmp_path / "run", every_steps=2)
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(Translator, "translate", killed)
-        run_translation(config, device="cpu", progress=False, checkpoints=checkpoints)
-    resumed = run_translation(config, device="cpu", progress=False, checkpoints=checkpoints)
+        run_translation(config, device="cpu", callbacks=[checkpoints])
+    resumed = run_translation(config, device="cpu", callbacks=[checkpoints])
     assert same(resumed, whole) and resumed.predictions == whole.predictions
     assert resumed.history.column("eval_loss") == whole.history.column("eval_loss")
     assert same(resumed, uncut) == (
         not bpe_dropout
     )  # words that are cut otherwise teach other weights
-    kept = checkpoints.evaluated()
+    kept = KeepEvaluated(checkpoints.folder / "evaluated").folders()
     assert len(kept) <= SMALL["n_average"] + 1 and max(kept) == resumed.history.steps
 
 
@@ -138,7 +135,7 @@ def test_candidates_are_the_epoch_of_the_lowest_loss_and_the_mean_of_the_last(
     losses[best] = 0.5
     history = SimpleNamespace(column=lambda name: {"eval_loss": (steps, losses)}[name])
     found = candidate_models(
-        config, history, SimpleNamespace(evaluated=lambda: folders), torch.device("cpu")
+        config, history, SimpleNamespace(folders=lambda: folders), torch.device("cpu")
     )
     weights = [
         load_model(folder, type(uncut.model)).state_dict() for folder in folders.values()
@@ -188,19 +185,32 @@ def test_the_search_is_told_its_options(uncut, monkeypatch):
     ]
 
 
-def test_a_run_trains_as_it_is_told():
+def test_a_run_trains_as_it_is_told(corpus, monkeypatch):
     told = dict(
-        patience=3,
-        lr=0.01,
-        warmup_steps=7,
-        schedule="inverse_sqrt",
-        label_smoothing=0.2,
-        ema_decay=0.5,
-        seed=9,
+        lr=0.01, warmup_steps=7, schedule="inverse_sqrt", label_smoothing=0.2, seed=9
     )
-    training = TranslationConfig(epochs=4, **told).training(10)
-    assert (training.steps, training.eval_every) == (40, 10)
+    options = SMALL | told | dict(epochs=4, patience=3, ema_decay=0.5, n_average=6)
+    config = TranslationConfig(corpus=corpus, **options)
+    training = config.training(10)
+    assert training.steps == 40
     assert {name: getattr(training, name) for name in told} == told
+
+    class Asked(Exception):
+        pass
+
+    def asking(model, batches, given, *, loss_fn, callbacks):
+        raise Asked(given, loss_fn, callbacks)
+
+    monkeypatch.setattr(translation, "train_together", asking)
+    with pytest.raises(Asked) as asked:
+        run_translation(config, device="cpu")
+    given, loss_fn, callbacks = asked.value.args
+    average, evaluation, kept = callbacks
+    assert given == config.training(given.steps // 4)
+    assert loss_fn.keywords == dict(label_smoothing=0.2)
+    assert average.decay == 0.5 and kept.keep == 6
+    assert (evaluation.every, evaluation.patience) == (given.steps // 4, 3)
+    assert evaluation.average is average and kept.average is average
 
 
 @pytest.mark.parametrize(
@@ -343,7 +353,7 @@ def divided(corpus, tmp_path):
 
 
 def test_parts_in_files_of_their_own_train_the_same_model(divided, uncut):
-    done = run_translation(TranslationConfig(**divided), device="cpu", progress=False)
+    done = run_translation(TranslationConfig(**divided), device="cpu")
     assert (
         same(done, uncut)
         and done.predictions == uncut.predictions
@@ -389,11 +399,13 @@ def test_columns_are_chosen_by_number(corpus, divided, tmp_path):
         scored = (f"0.{i}\t{line}\n" for i, line in enumerate(lines))
         path.write_text("".join(scored), encoding="utf-8")
     expected = open_parallel_text(corpus)
-    chosen = translation.open_text(TranslationConfig(**divided, columns="2,3"))
+    chosen = translation_setup.open_text(TranslationConfig(**divided, columns="2,3"))
     assert [*chosen.train] == expected.train and chosen.test == expected.test
 
     whole = dict(corpus="train.tsv", data_dir=str(tmp_path), columns="3,2")
-    swapped = translation.open_text(TranslationConfig(**whole, source="de", target="en"))
+    swapped = translation_setup.open_text(
+        TranslationConfig(**whole, source="de", target="en")
+    )
     pairs = swapped.train + swapped.validation + swapped.test
     assert {pair[::-1] for pair in pairs} == {*expected.train}
 
@@ -402,10 +414,10 @@ def test_a_full_disk_is_named(corpus, monkeypatch):
     def full(*given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(translation.MappedPairs, "encode", full)
+    monkeypatch.setattr(translation_setup.MappedPairs, "encode", full)
     with pytest.raises(OSError, match=re.escape(tempfile.gettempdir())):
         encode_parts(TranslationConfig(corpus=corpus, **SMALL))
-    nothing = SimpleNamespace(evaluated=dict, folder="runs/none.checkpoints")
+    nothing = KeepEvaluated("runs/none.checkpoints")
     with pytest.raises(OSError, match="runs/none.checkpoints; is the disk full"):
         candidate_models(TranslationConfig(), None, nothing, torch.device("cpu"))
 
@@ -437,7 +449,9 @@ def test_what_is_too_long_is_said_before_anything_is_trained(
             ValueError, match="corpus: got .a pair of [123],[0-9]+ tokens.*max_length"
         ),
     ):
-        patched.setattr(translation, "open_parallel_text", lambda *names, **options: longer)
+        patched.setattr(
+            translation_setup, "open_parallel_text", lambda *names, **options: longer
+        )
         encode_parts(config)
     path = tmp_path / "pairs.tsv"
     path.write_text(
@@ -469,7 +483,7 @@ def test_the_tokenizer_knows_nothing_of_what_is_held_out(corpus, monkeypatch):
     strange = [("zyx zyx zyx zyx", "wvu wvu wvu wvu")] * 50
     text = replace(open_parallel_text(corpus), validation=strange, test=strange)
     monkeypatch.setattr(
-        translation, "open_parallel_text", lambda *arguments, **options: text
+        translation_setup, "open_parallel_text", lambda *arguments, **options: text
     )
     assert encode_parts(config)[1] == usual
 
@@ -543,10 +557,12 @@ def test_multi30k_has_a_test_by_name_and_no_files(tmp_path, monkeypatch):
 
     asked = {}
     monkeypatch.setattr(
-        translation, "open_parallel_text", lambda *given, **options: asked.update(options)
+        translation_setup,
+        "open_parallel_text",
+        lambda *given, **options: asked.update(options),
     )
     options = dict(corpus="multi30k", target="fr", test="mscoco", data_dir=str(tmp_path))
-    translation.open_text(TranslationConfig(**options))
+    translation_setup.open_text(TranslationConfig(**options))
     assert [asked[name] for name in ("data_dir", "target", "test")] == [
         str(tmp_path),
         "fr",
