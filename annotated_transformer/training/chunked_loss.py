@@ -52,7 +52,8 @@ class ChunkedLoss(torch.autograd.Function):
             loss.backward()  # this frees the logits
             total = total + loss.detach()
 
-        hidden_grad = torch.cat([part.grad for part in parts])
+        grads = [part.grad for part in parts]
+        hidden_grad = torch.cat(grads)  # pyright: ignore[reportArgumentType]
         ctx.save_for_backward(hidden_grad, *[leaf.grad for leaf in leaves])
         return total
 
