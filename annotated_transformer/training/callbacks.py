@@ -51,6 +51,8 @@ class Evaluate(Callback):
         self.sign = 1 if higher_is_better else -1
         self.average = average
         self.name = name
+
+    def begin(self, run):
         self.best = -math.inf  # of sign * metric
         self.waited = 0  # evaluations since then
 

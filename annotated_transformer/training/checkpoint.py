@@ -22,6 +22,7 @@ from torch import Tensor
 
 from ..base.atomic_folders import read_folder, write_folder
 from annotated_transformer.base.config import (
+    Config,
     argument_error,
     check_numbers,
     check_sizes,
@@ -43,14 +44,106 @@ from annotated_transformer.training.distributed import (
     process_rank,
     run_on_rank_zero,
 )
-from .loop import Callback, Run, TrainConfig
+from .loop import Callback, Run
 
 # %% auto #0
-__all__ = ['RUN_FORMAT', 'Checkpoints', 'state_name', 'check_names', 'check_same_settings', 'read_checkpoint', 'check_format',
-           'KeepEvaluated', 'average_models']
+__all__ = ['RUN_FORMAT', 'run_state', 'run_settings', 'state_name', 'restore_run', 'check_same_run', 'read_checkpoint',
+           'Checkpoints', 'check_names', 'KeepEvaluated', 'average_models']
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #r-u-n--f-o-r-m-a-t
 RUN_FORMAT = 5  # of the state of a run; it changes when the names in it do
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #run-state
+def run_state(
+    run: Run,  # after a step
+) -> dict[str, Any]:  # plain values and tensors
+    "What the next step depends on, besides the weights. All processes call it."
+    device = next(run.model.parameters()).device
+    return dict(
+        format=RUN_FORMAT,
+        settings=run_settings(run),
+        history=asdict(run.history),
+        stop=run.stop,
+        optimizer=run.optimizer.state_dict(),
+        callbacks={state_name(c): c.state_dict() for c in run.callbacks if c.state_dict()},
+        random=gather_values(random_state(device)),  # each process has its own
+    )
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #run-settings
+def run_settings(
+    run: Run,  # begun
+) -> dict[str, Any]:  # name -> plain value
+    "How the model is built and trained."
+    config = getattr(unwrap_compiled(run.model), 'config', None)
+    model = config.to_dict() if isinstance(config, Config) else {}
+    return {**model, **run.config.to_dict()}
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #state-name
+def state_name(callback: Callback) -> str:
+    "By which name a checkpoint knows a callback."
+    return callback.name or type(callback).__name__
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #restore-run
+def restore_run(
+    run: Run,  # begun, changed
+    weights: dict[str, Tensor],  # by name, shared ones once
+    state: dict[str, Any],  # of `run_state`
+    may_change: Sequence[str] = (),  # names of settings
+):
+    "Continue a saved run. Raises `ValueError` if it is another one."
+    check_same_run(run, state, may_change)
+    model = unwrap_compiled(run.model)
+    check_fit(model, weights)
+    model.load_state_dict(weights, strict=False)  # shared weights are in it once
+
+    rates = [group['initial_lr'] for group in run.optimizer.param_groups]
+    run.optimizer.load_state_dict(state['optimizer'])
+    if 'lr' in may_change:
+        for group, rate in zip(run.optimizer.param_groups, rates):
+            group['initial_lr'] = rate
+
+    vars(run.history).update(state['history'])
+    run.stop = state['stop']
+    for callback in run.callbacks:
+        if state_name(callback) in state['callbacks']:
+            callback.load_state_dict(state['callbacks'][state_name(callback)])
+
+    # last, since the others may draw
+    if process_rank() < len(state['random']):
+        device = next(run.model.parameters()).device
+        set_random_state(state['random'][process_rank()], device)
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #check-same-run
+def check_same_run(
+    run: Run,  # begun
+    state: dict[str, Any],  # of `run_state`
+    may_change: Sequence[str] = (),  # names of settings
+):
+    "Raise `ValueError` for a run of an older library, or with other settings."
+    if state.get('format') != RUN_FORMAT:
+        raise argument_error(
+            'checkpoint',
+            f'a run of format {state.get("format")}',
+            f'one of format {RUN_FORMAT}: finish it with the version of this library that '
+            'began it, or begin again in another folder',
+        )
+
+    now, before = run_settings(run), state['settings']
+    for name in {**now, **before}:
+        if now.get(name) != before.get(name) and name not in may_change:
+            expected = f'{before.get(name)!r}, as in the run before'
+            raise argument_error(name, now.get(name), expected)
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #read-checkpoint
+def read_checkpoint(
+    folder: Path,  # of one checkpoint
+) -> tuple[dict[str, Tensor], dict[str, Any]]:  # weights; state of the training
+    "Read without running any code from it. Raises `OSError`, `ValueError` or `RuntimeError`."
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / WEIGHTS)
+    state = torch.load(folder / 'training.pt', map_location='cpu', weights_only=True)
+    return weights, state
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #checkpoints
 class Checkpoints(Callback):
@@ -90,27 +183,7 @@ class Checkpoints(Callback):
                 'one that all of them can read',
             )
         if step > 0:
-            self.restore(run, weights, state)
-
-    def restore(self, run: Run, weights: dict[str, Tensor], state: dict[str, Any]):
-        "Continue that run. Raises `ValueError` if it is another one."
-        check_format(state, self.folder)
-        check_same_settings(run.config, state['config'], self.may_change)
-
-        model = unwrap_compiled(run.model)
-        check_fit(model, weights)
-        model.load_state_dict(weights, strict=False)  # shared weights are in it once
-        run.optimizer.load_state_dict(state['optimizer'])
-        vars(run.history).update(state['history'])
-        run.stop = state['stop']
-        for callback in run.callbacks:
-            if state_name(callback) in state['callbacks']:
-                callback.load_state_dict(state['callbacks'][state_name(callback)])
-
-        # last, since the others may draw; each process has its own
-        if process_rank() < len(state['random']):
-            device = next(run.model.parameters()).device
-            set_random_state(state['random'][process_rank()], device)
+            restore_run(run, weights, state, self.may_change)
 
     def after_step(self, run):
         is_due = run.is_over or (self.every_steps > 0 and run.is_due(self.every_steps))
@@ -122,17 +195,7 @@ class Checkpoints(Callback):
     def save(self, run: Run):
         "Save the run. All processes call it, and the first one writes."
         self.last_saved = time.monotonic()
-        device = next(run.model.parameters()).device
-        state = dict(
-            format=RUN_FORMAT,
-            config=run.config.to_dict(),
-            history=asdict(run.history),
-            stop=run.stop,
-            optimizer=run.optimizer.state_dict(),
-            callbacks={state_name(c): c.state_dict() for c in run.callbacks},
-            random=gather_values(random_state(device)),
-        )
-        run_on_rank_zero(self.write, run, state)
+        run_on_rank_zero(self.write, run, run_state(run))
 
     def write(self, run: Run, state: dict[str, Any]):
         "Write a checkpoint, then remove the oldest ones. A full disk doesn't end the run."
@@ -183,11 +246,6 @@ class Checkpoints(Callback):
         other.folder = self.folder / name
         return other
 
-# %% ../../nbs/2_training/6_checkpoints.ipynb #state-name
-def state_name(callback: Callback) -> str:
-    "By which name a checkpoint knows a callback."
-    return callback.name or type(callback).__name__
-
 # %% ../../nbs/2_training/6_checkpoints.ipynb #check-names
 def check_names(callbacks: list[Callback]):
     "Raise `ValueError` if a checkpoint couldn't tell two callbacks apart."
@@ -197,43 +255,6 @@ def check_names(callbacks: list[Callback]):
             raise argument_error(
                 'callbacks', f'{names.count(name)} of the name {name}', 'a `name` for each'
             )
-
-# %% ../../nbs/2_training/6_checkpoints.ipynb #check-same-settings
-def check_same_settings(
-    config: TrainConfig,  # of this run
-    saved: dict[str, Any],  # of the run in the checkpoint
-    may_change: Sequence[str] = (),  # names of settings
-):
-    "Raise `ValueError` unless a checkpoint is of the same run."
-    for name, value in config.to_dict().items():
-        before = saved.get(name)
-        if value != before and name not in may_change:
-            raise argument_error(name, value, f'{before!r}, as in the run before')
-
-# %% ../../nbs/2_training/6_checkpoints.ipynb #read-checkpoint
-def read_checkpoint(
-    folder: Path,  # of one checkpoint
-) -> tuple[dict[str, Tensor], dict[str, Any]]:  # weights; state of the training
-    "Read without running any code from it. Raises `OSError`, `ValueError` or `RuntimeError`."
-    from safetensors.torch import load_file
-
-    weights = load_file(folder / WEIGHTS)
-    state = torch.load(folder / 'training.pt', map_location='cpu', weights_only=True)
-    return weights, state
-
-# %% ../../nbs/2_training/6_checkpoints.ipynb #check-format
-def check_format(
-    state: dict[str, Any],  # of a checkpoint
-    folder: Path,  # where it is
-):
-    "Raise `ValueError` for a run that another version of this library began."
-    if state.get('format') != RUN_FORMAT:
-        raise argument_error(
-            'checkpoints',
-            f'a run of format {state.get("format")} in {folder}',
-            f'one of format {RUN_FORMAT}: finish it with the version of this library that '
-            'began it, or begin again in another folder',
-        )
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #keep-evaluated
 class KeepEvaluated(Callback):
@@ -246,13 +267,15 @@ class KeepEvaluated(Callback):
         folder: str | os.PathLike[str],  # one subfolder per evaluation
         keep: int = 5,  # evaluations whose weights stay beside the best
         *,
-        metric: str = 'eval_loss',  # a column of the history; the lowest is the best
+        metric: str = 'eval_loss',  # a column of the history
+        higher_is_better: bool = False,  # of the metric
         average: WeightAverage | None = None,  # whose weights were measured
     ):
         check_sizes(keep=keep)
         self.folder = Path(folder)
         self.keep = keep
         self.metric = metric
+        self.sign = 1 if higher_is_better else -1
         self.average = average
 
     def after_step(self, run):
@@ -260,11 +283,15 @@ class KeepEvaluated(Callback):
         if not steps or steps[-1] != run.step:
             return
         # NaN is the worst
-        scores = [math.inf if math.isnan(value) else value for value in values]
-        best = steps[scores.index(min(scores))]
+        scores = [-math.inf if math.isnan(x) else self.sign * x for x in values]
+        best = steps[scores.index(max(scores))]
 
         with self.average.applied() if self.average else nullcontext():
             run_on_rank_zero(self.write, run, {best, *steps[-self.keep :]})
+
+    def end(self, run):
+        if not run.history.column(self.metric)[0]:
+            warnings.warn(f'{self.folder} stays empty: nobody measured {self.metric}')
 
     def write(self, run: Run, wanted: set[int]):
         "Write the newest weights, then remove those that nobody wants."
