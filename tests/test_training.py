@@ -337,8 +337,8 @@ def test_patience_counts_from_the_best_and_nan_is_never_better(tmp_path):
         return [Checkpoints(tmp_path, every_steps=3), evaluate]
 
     # the last checkpoint is of step 6, after three of the values
-    killed([*callbacks(0.1, 0.5, 0.5, math.nan), Kill(8, -2)])
-    model, history = run(callbacks(math.nan, 0.4))
+    killed([*callbacks(0.1, 0.5, 0.3, 0.4), Kill(8, -2)])
+    model, history = run(callbacks(0.4, math.nan))
 
     assert history.column("eval_f1")[0] == [2, 4, 6, 8, 10]
     assert Checkpoints(tmp_path).steps()[0] == 10  # saved, although 10 isn't due
@@ -346,6 +346,13 @@ def test_patience_counts_from_the_best_and_nan_is_never_better(tmp_path):
     # it is over, and stays so
     again, more = run(callbacks(), seed=9)
     assert same(model, again) and str(more) == str(history)  # NaN isn't equal to NaN
+
+
+def test_after_nan_a_number_is_better():
+    values = [math.nan, 0.5, math.nan, 0.4, 0.6, math.nan, 0.5]
+    _, history = run([Evaluate(scores(*values), 2, patience=3, metric="f1")])
+
+    assert history.steps == 14
 
 
 def test_without_a_first_number_patience_still_ends():
@@ -776,6 +783,16 @@ def test_the_last_and_the_best_evaluations_are_kept(tmp_path):
     assert kept(tmp_path / "b", values, keep=2) == [6, 10, 12]
     assert kept(tmp_path / "c", values, higher_is_better=True) == [10, 12]
     assert kept(tmp_path / "d", 3 * [math.nan]) == [2, 6]  # none is better than the first
+
+
+def test_weights_are_written_once_for_each_evaluation(tmp_path, monkeypatch):
+    written = []
+    keeper = KeepEvaluated(tmp_path)
+    monkeypatch.setattr(keeper, "write", lambda run, wanted: written.append(run.step))
+
+    run([Evaluate(measure, 5), keeper])
+
+    assert written == [5, 10, 15, 16]
 
 
 def test_the_weights_that_were_measured_are_kept(tmp_path):

@@ -26,7 +26,20 @@ from .distributed import gather_values, n_processes
 from .loop import Callback
 
 # %% auto #0
-__all__ = ['Evaluate', 'plain_numbers', 'WeightAverage', 'StopOnSignal']
+__all__ = ['plain_numbers', 'Evaluate', 'WeightAverage', 'StopOnSignal']
+
+# %% ../../nbs/2_training/5_callbacks.ipynb #plain-numbers
+def plain_numbers(
+    metrics: dict[str, Any],  # name -> number, or a tensor with one
+) -> dict[str, float]:
+    "Metrics that can be written down. Raises `ValueError` for what is no number."
+    found = {}
+    for name, value in metrics.items():
+        try:
+            found[name] = value if isinstance(value, int) else float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise argument_error(f'{name} of an evaluation', value, 'a number') from error
+    return found
 
 # %% ../../nbs/2_training/5_callbacks.ipynb #evaluate
 class Evaluate(Callback):
@@ -87,19 +100,6 @@ class Evaluate(Callback):
     def load_state_dict(self, state):
         self.best = state['best']
         self.waited = state['waited']
-
-# %% ../../nbs/2_training/5_callbacks.ipynb #plain-numbers
-def plain_numbers(
-    metrics: dict[str, Any],  # name -> number, or a tensor with one
-) -> dict[str, float]:
-    "Metrics that can be written down. Raises `ValueError` for what is no number."
-    found = {}
-    for name, value in metrics.items():
-        try:
-            found[name] = value if isinstance(value, int) else float(value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise argument_error(f'{name} of an evaluation', value, 'a number') from error
-    return found
 
 # %% ../../nbs/2_training/5_callbacks.ipynb #weight-average
 class WeightAverage(Callback):
