@@ -197,6 +197,39 @@ def usual_signals():
         signal.signal(number, handler)
 
 
+# ---- four steps ----
+
+
+def test_it_takes_the_steps_of_a_loop_written_by_hand():
+    batches = [Batch.from_pairs(PAIRS[i : i + 5]) for i in range(0, 20, 5)]
+    model, ours = new_model(dropout=0.0), new_model(dropout=0.0)
+
+    for step, batch in enumerate(batches, 1):
+        loss, n = sequence_loss(ours, batch)
+        gradients = torch.autograd.grad(loss / n, list(ours.parameters()))
+        with torch.no_grad():
+            for p, gradient in zip(ours.parameters(), gradients):
+                p -= 0.1 * step / 4 * gradient
+    config = TrainConfig(steps=4, warmup_steps=4, max_grad_norm=None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model, batches, config, optimizer=optimizer)
+
+    assert distance(model, ours) < 1e-6
+    assert distance(model, new_model()) > 1e-2
+
+
+def test_what_is_drawn_belongs_to_the_seed_of_the_run():
+    "Dropout and shuffled batches, whatever the program has drawn before."
+    first, _ = run([])
+    model = new_model()
+    torch.manual_seed(7)
+    train(model, shuffled_loader(), CONFIG)
+    assert same(first, model)
+
+    other, _ = run([], config=CONFIG.replace(seed=4))
+    assert not same(first, other)
+
+
 # ---- a run that is killed resumes as if nothing had happened ----
 
 BOUNDARIES = [

@@ -20,8 +20,8 @@ from .config import Config, argument_error, unwrap_compiled
 from .memory import check_memory
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'save_model', 'read_config',
-           'check_fit', 'check_loadable', 'EmptyInit', 'build_empty', 'convert_weights', 'build_from', 'load_model']
+__all__ = ['FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'EmptyInit', 'build_empty', 'check_fit',
+           'check_loadable', 'save_model', 'read_config', 'convert_weights', 'build_from', 'load_model']
 
 # %% ../../nbs/reference/model_files.ipynb #save-model
 FORMAT = 4  # of model folders; it changes when names of parameters, options or files do
@@ -39,7 +39,7 @@ def distinct_weights(
         first.setdefault(id(tensor), (name, tensor.detach().contiguous()))
     return dict(first.values())
 
-
+# %% ../../nbs/reference/model_files.ipynb #write-model
 def write_model(
     model: nn.Module,  # any; its configuration is written if it has one
     folder: Path,  # to write into
@@ -65,113 +65,6 @@ def write_model(
 
     if tokenizer is not None:
         tokenizer.save(folder)
-
-
-def save_model(
-    model: nn.Module,  # with a `config`, to be saved
-    folder: str | os.PathLike[str],  # made if missing, replaced if this library wrote it
-    tokenizer=None,  # saved beside it by its own `save(folder)`
-    *,
-    overwrite: bool = False,  # replace even a folder with other files in it
-) -> Path:  # the folder
-    "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
-    check_loadable(unwrap_compiled(model))
-    with write_folder(folder, overwrite) as new:
-        write_model(model, new, tokenizer)
-    return Path(folder)
-
-# %% ../../nbs/reference/model_files.ipynb #load-model
-def read_config(
-    text: str,  # content of `config.json`
-    model_class: type,  # the class that is expected
-) -> Config:  # an instance of its `config_class`
-    "The configuration of a saved model. Raises `ValueError` for one of another kind."
-    if not hasattr(model_class, 'config_class'):
-        name = getattr(model_class, '__name__', repr(model_class))
-        raise argument_error('model_class', name, 'a class with a `config_class`')
-    options = dict(json.loads(text))
-    name, version = options.pop('model', None), options.pop('format', 1)
-    if version not in (FORMAT, CONVERTED):
-        age = 'a newer' if isinstance(version, int) and version > FORMAT else 'an older'
-        raise argument_error(
-            'format', version, f'{FORMAT}: {age} version of this library saved it'
-        )
-    if name != model_class.__name__:
-        raise argument_error('model', name, model_class.__name__)
-    config = model_class.config_class.from_dict(options)
-
-    # a default in place of what is missing could be another model of the same shapes
-    missing = [field.name for field in fields(config) if field.name not in options]
-    if missing:
-        expected = f'all options of {type(config).__name__}'
-        raise argument_error(CONFIG, f'no {", ".join(missing)}', expected)
-    return config
-
-
-def check_fit(
-    model: nn.Module,  # as it should be; may be on the device `meta`
-    weights: dict[str, Any],  # name -> tensor, or anything with a shape
-):
-    "Raise `ValueError`, with a list, unless names and shapes are those of the model."
-    expected, names = {}, {}  # a shared tensor has several names, of which one is stored
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        names.setdefault(id(tensor), []).append(name)
-        expected[name] = tuple(tensor.shape)
-    missing = [' or '.join(group) for group in names.values() if not {*group} & {*weights}]
-    shapes = [
-        f'{name} {tuple(w.shape)} instead of {expected[name]}'
-        for name, w in weights.items()
-        if name in expected and expected[name] != tuple(w.shape)
-    ]
-    wrong = {
-        'missing': missing,
-        'left over': [*weights.keys() - expected.keys()],
-        'of another shape': shapes,
-    }
-    found = [
-        f'{what}: {", ".join(sorted(items)[:5])}{", ..." if len(items) > 5 else ""}'
-        for what, items in wrong.items()
-        if items
-    ]
-    if found:
-        raise argument_error('weights', '; '.join(found), 'those of the configuration')
-
-
-def check_loadable(
-    model: nn.Module,  # that is to be saved
-):
-    "Raise `ValueError` for a model that `load_model` could not read back."
-    model_class = type(model)
-    config: Config | None = getattr(model, 'config', None)
-    if config is None or not hasattr(model_class, 'config_class'):
-        raise argument_error(
-            'model',
-            model_class.__name__,
-            'a model with a `config`, and its class as `config_class`; of a wrapper, '
-            'the model inside',
-        )
-
-    if type(config) is not model_class.config_class:
-        raise argument_error(
-            'config',
-            type(config).__name__,
-            f'{model_class.config_class.__name__}, the `config_class` of '
-            f'{model_class.__name__}; give a configuration of your own to a class of your own',
-        )
-
-    # layers that were added, removed or changed are not in the configuration
-    weights = distinct_weights(model)
-    again = build_empty(config, model_class, n_tensors=len(weights))
-    check_fit(again, weights)
-
-    # a weight that the configuration has once, and this model twice
-    names: dict[int, list[str]] = {}
-    for name, tensor in again.state_dict(keep_vars=True).items():
-        names.setdefault(id(tensor), []).append(name)
-    for group in names.values():
-        stored = [name for name in group if name in weights]
-        if len(stored) > 1:
-            raise argument_error('weights', ' and '.join(stored), 'one weight, shared')
 
 # %% ../../nbs/reference/model_files.ipynb #model-type
 Model = TypeVar('Model', bound=nn.Module)  # `load_model` returns what it is asked for
@@ -229,7 +122,114 @@ def build_empty(
     with torch.random.fork_rng(devices=[]):  # as if nothing were drawn
         return model_class(config)
 
-# %% ../../nbs/reference/model_files.ipynb #load-model-2
+# %% ../../nbs/reference/model_files.ipynb #check-fit
+def check_fit(
+    model: nn.Module,  # as it should be; may be on the device `meta`
+    weights: dict[str, Any],  # name -> tensor, or anything with a shape
+):
+    "Raise `ValueError`, with a list, unless names and shapes are those of the model."
+    expected, names = {}, {}  # a shared tensor has several names, of which one is stored
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+        expected[name] = tuple(tensor.shape)
+    missing = [' or '.join(group) for group in names.values() if not {*group} & {*weights}]
+    shapes = [
+        f'{name} {tuple(w.shape)} instead of {expected[name]}'
+        for name, w in weights.items()
+        if name in expected and expected[name] != tuple(w.shape)
+    ]
+    wrong = {
+        'missing': missing,
+        'left over': [*weights.keys() - expected.keys()],
+        'of another shape': shapes,
+    }
+    found = [
+        f'{what}: {", ".join(sorted(items)[:5])}{", ..." if len(items) > 5 else ""}'
+        for what, items in wrong.items()
+        if items
+    ]
+    if found:
+        raise argument_error('weights', '; '.join(found), 'those of the configuration')
+
+# %% ../../nbs/reference/model_files.ipynb #check-loadable
+def check_loadable(
+    model: nn.Module,  # that is to be saved
+):
+    "Raise `ValueError` for a model that `load_model` could not read back."
+    model_class = type(model)
+    config: Config | None = getattr(model, 'config', None)
+    if config is None or not hasattr(model_class, 'config_class'):
+        raise argument_error(
+            'model',
+            model_class.__name__,
+            'a model with a `config`, and its class as `config_class`; of a wrapper, '
+            'the model inside',
+        )
+
+    if type(config) is not model_class.config_class:
+        raise argument_error(
+            'config',
+            type(config).__name__,
+            f'{model_class.config_class.__name__}, the `config_class` of '
+            f'{model_class.__name__}; give a configuration of your own to a class of your own',
+        )
+
+    # layers that were added, removed or changed are not in the configuration
+    weights = distinct_weights(model)
+    again = build_empty(config, model_class, n_tensors=len(weights))
+    check_fit(again, weights)
+
+    # a weight that the configuration has once, and this model twice
+    names: dict[int, list[str]] = {}
+    for name, tensor in again.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+    for group in names.values():
+        stored = [name for name in group if name in weights]
+        if len(stored) > 1:
+            raise argument_error('weights', ' and '.join(stored), 'one weight, shared')
+
+# %% ../../nbs/reference/model_files.ipynb #save-model-2
+def save_model(
+    model: nn.Module,  # with a `config`, to be saved
+    folder: str | os.PathLike[str],  # made if missing, replaced if this library wrote it
+    tokenizer=None,  # saved beside it by its own `save(folder)`
+    *,
+    overwrite: bool = False,  # replace even a folder with other files in it
+) -> Path:  # the folder
+    "Save a model so that `load_model` can read it back. Raises `ValueError`, `OSError`."
+    check_loadable(unwrap_compiled(model))
+    with write_folder(folder, overwrite) as new:
+        write_model(model, new, tokenizer)
+    return Path(folder)
+
+# %% ../../nbs/reference/model_files.ipynb #load-model
+def read_config(
+    text: str,  # content of `config.json`
+    model_class: type,  # the class that is expected
+) -> Config:  # an instance of its `config_class`
+    "The configuration of a saved model. Raises `ValueError` for one of another kind."
+    if not hasattr(model_class, 'config_class'):
+        name = getattr(model_class, '__name__', repr(model_class))
+        raise argument_error('model_class', name, 'a class with a `config_class`')
+    options = dict(json.loads(text))
+    name, version = options.pop('model', None), options.pop('format', 1)
+    if version not in (FORMAT, CONVERTED):
+        age = 'a newer' if isinstance(version, int) and version > FORMAT else 'an older'
+        raise argument_error(
+            'format', version, f'{FORMAT}: {age} version of this library saved it'
+        )
+    if name != model_class.__name__:
+        raise argument_error('model', name, model_class.__name__)
+    config = model_class.config_class.from_dict(options)
+
+    # a default in place of what is missing could be another model of the same shapes
+    missing = [field.name for field in fields(config) if field.name not in options]
+    if missing:
+        expected = f'all options of {type(config).__name__}'
+        raise argument_error(CONFIG, f'no {", ".join(missing)}', expected)
+    return config
+
+# %% ../../nbs/reference/model_files.ipynb #convert-weights
 def convert_weights(
     model: nn.Module,  # as it should be; may be on the device `meta`
     weights: dict[str, Tensor],  # name -> tensor, of format 3 or of today's
@@ -252,7 +252,7 @@ def convert_weights(
         converted[new_name if new_name in expected else name] = tensor
     return converted
 
-
+# %% ../../nbs/reference/model_files.ipynb #load-model-2
 def build_from(
     config: Config,  # of the model
     model_class: type[Model],  # to be built
@@ -280,7 +280,7 @@ def build_from(
         model.to(device, dtype)
     return model.eval()
 
-
+# %% ../../nbs/reference/model_files.ipynb #load-model-3
 def load_model(
     folder: str | os.PathLike[str],  # written by `save_model`
     model_class: type[Model],  # for example `Transformer`
