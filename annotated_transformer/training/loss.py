@@ -85,9 +85,10 @@ def sequence_loss(
 ) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "Cross-entropy of the next tokens, padding left out. Source: section 5.4."
     check_same_special(model, batch.special)
+    n_tokens = batch.n_tokens  # first, or a GPU would have to finish the logits for it
     logits = model(*batch.inputs)  # B T V
     loss = cross_entropy(logits, batch.targets, label_smoothing, batch.pad_id)
-    return loss, batch.n_tokens
+    return loss, n_tokens
 
 # %% ../../nbs/2_training/2_loss.ipynb #classification-loss
 def classification_loss(
