@@ -18,11 +18,8 @@ from annotated_transformer.base.atomic_folders import (
     check_files,
     wait_for_folder,
 )
-from annotated_transformer.interop.huggingface import (
-    from_huggingface,
-    hugging_face,
-    model_folder,
-)
+from .families import hugging_face, model_folder
+from .huggingface import from_huggingface
 from ..base.devices import pick_device
 from ..core.transformer import Transformer
 
