@@ -14,8 +14,8 @@ from torch import nn
 from ..base.config import argument_error, check_numbers
 
 # %% auto #0
-__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'build_optimizer', 'check_optimizer', 'linear_schedule',
-           'inverse_sqrt_schedule', 'constant_schedule']
+__all__ = ['BETAS', 'EPSILON', 'Schedule', 'SCHEDULES', 'build_optimizer', 'check_optimizer', 'inverse_sqrt_schedule',
+           'linear_schedule', 'constant_schedule']
 
 # %% ../../nbs/2_training/3_optimizer.ipynb #b-e-t-a-s
 BETAS = (0.9, 0.98)  # section 5.3
@@ -57,18 +57,18 @@ def check_optimizer(
                 'optimizer', 'one with other parameters', "one of the model's parameters"
             )
 
+# %% ../../nbs/2_training/3_optimizer.ipynb #inverse-sqrt-schedule
+def inverse_sqrt_schedule(step: int, warmup_steps: int, steps: int) -> float:
+    """Up to the peak, then down with one over the root of the steps. Fraction of the peak.
+    Source: equation 3."""
+    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+
 # %% ../../nbs/2_training/3_optimizer.ipynb #linear-schedule
 def linear_schedule(step: int, warmup_steps: int, steps: int) -> float:
     "Up to the peak, then down in a straight line, nearly to 0. Fraction of the peak."
     rise = step / warmup_steps
     fall = (steps - step + 1) / max(1, steps - warmup_steps + 1)
     return min(rise, fall)
-
-# %% ../../nbs/2_training/3_optimizer.ipynb #inverse-sqrt-schedule
-def inverse_sqrt_schedule(step: int, warmup_steps: int, steps: int) -> float:
-    """Up to the peak, then down with one over the root of the steps. Fraction of the peak.
-    Source: equation 3."""
-    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
 
 # %% ../../nbs/2_training/3_optimizer.ipynb #constant-schedule
 def constant_schedule(step: int, warmup_steps: int, steps: int) -> float:
