@@ -38,8 +38,8 @@ from annotated_transformer.training.optimizer import (
 )
 
 # %% auto #0
-__all__ = ['TrainConfig', 'Run', 'Callback', 'Clip', 'Log', 'train', 'train_step', 'NotFinite', 'check_finite', 'Interrupted',
-           'batches_of_steps']
+__all__ = ['TrainConfig', 'batches_of_steps', 'Run', 'Callback', 'Clip', 'Log', 'train_step', 'NotFinite', 'check_finite',
+           'train', 'Interrupted']
 
 # %% ../../nbs/2_training/4_training.ipynb #train-config
 @dataclass(frozen=True)
@@ -84,7 +84,11 @@ class TrainConfig(Config):
         check_choice('precision', self.precision, PRECISIONS)
         check_seed(self.seed)
         check_numbers('a finite number above 0', lambda x: x > 0, lr=self.lr)
-        check_numbers('a finite number above 0, or None', lambda x: x > 0, max_grad_norm=self.max_grad_norm or 1.0)
+        if self.max_grad_norm is not None:
+            expected = 'a finite number above 0, or None'
+            check_numbers(expected, lambda x: x > 0, max_grad_norm=self.max_grad_norm)
+        expected = 'a finite number of at least 0'
+        check_numbers(expected, lambda x: x >= 0, weight_decay=self.weight_decay)
 
     def fraction_of_lr(self, step: int) -> float:  # of a step, counted from 1
         warmup_steps = min(self.warmup_steps, self.steps)
@@ -98,6 +102,26 @@ class TrainConfig(Config):
 
     def callbacks(self) -> list[Callback]:
         return [Clip(self.max_grad_norm), Log(self.log_every)]
+
+# %% ../../nbs/2_training/4_training.ipynb #batches-of-steps
+def batches_of_steps(
+    batches: Iterable[Any],  # of any kind
+    config: TrainConfig,  # steps and accumulation
+    done: int = 0,  # steps whose batches are skipped
+) -> Iterator[list[Any]]:  # the batches of each step
+    "A list of batches for each step. Raises `ValueError` when there are too few."
+    batches = iter(batches)
+    for step in range(1, config.steps + 1):
+        group = list(islice(batches, config.grad_accum_steps))
+        if len(group) < config.grad_accum_steps:
+            raise argument_error(
+                'batches',
+                f'an end before step {step}',
+                f'enough for {config.steps} steps of {config.grad_accum_steps}; '
+                '`forever(batches)` begins again',
+            )
+        if step > done:
+            yield group
 
 # %% ../../nbs/2_training/4_training.ipynb #run
 @dataclass
@@ -130,7 +154,7 @@ class Run:
 class Callback:
     "What else happens in a run. A subclass writes the moments that it needs."
 
-    order = 0  # who is called first: -1 changes weights, 0 looks at them, 2 saves
+    order = 0  # the smallest first: -1 changes weights, 0 measures, 1 reports, 2 saves
     name = ''  # of its state in a checkpoint; empty: the name of its class
 
     def begin(self, run: Run):
@@ -191,53 +215,6 @@ class Log(Callback):
                 tokens_per_second=history.n_tokens / max(history.seconds, 1e-9),
             )
 
-# %% ../../nbs/2_training/4_training.ipynb #train
-def train(
-    model: nn.Module,  # on its device; changed in place, and left in evaluation mode
-    batches: Iterable[Any],  # at least steps * grad_accum_steps, of any kind
-    config: TrainConfig = TrainConfig(),
-    *,
-    loss_fn: LossFn | None = None,  # None: `sequence_loss`
-    optimizer: torch.optim.Optimizer | None = None,  # with its peak rates; None: Adam
-    callbacks: Iterable[Callback] = (),  # in any order
-) -> History:
-    "Train for `config.steps` updates. Raises `NotFinite`, and `Interrupted` if paused."
-    if loss_fn is None:
-        loss_fn = config.loss_fn()
-    if optimizer is None:
-        optimizer = config.optimizer(model)
-    check_optimizer(optimizer, model)
-    callbacks = sorted([*config.callbacks(), *callbacks], key=attrgetter('order'))
-
-    # each group of the optimizer has a peak rate of its own
-    for group in optimizer.param_groups:
-        group.setdefault('initial_lr', group['lr'])
-
-    torch.manual_seed(config.seed)
-    run = Run(model, optimizer, config, callbacks)
-    try:
-        for callback in callbacks:
-            callback.begin(run)  # may resume an earlier run
-
-        device = next(model.parameters()).device
-        batches = draw_apart(batches, config.seed, device)
-        steps = batches_of_steps(batches, config, done=run.step)
-        while not run.is_over:
-            train_step(run, steps, loss_fn)
-            for callback in callbacks:
-                callback.after_step(run)
-
-        for callback in callbacks:
-            callback.end(run)
-    finally:
-        for callback in callbacks:
-            callback.close()
-        model.eval()
-
-    if run.pause:
-        raise Interrupted(run)
-    return run.history
-
 # %% ../../nbs/2_training/4_training.ipynb #train-step
 def train_step(
     run: Run,  # changed
@@ -250,14 +227,19 @@ def train_step(
     run.history.steps += 1
     run.model.train()
 
-    # the rate of this step
+    # the rate of this step; each group of weights has a peak of its own
     fraction = run.config.fraction_of_lr(run.step)
     for group in run.optimizer.param_groups:
-        group['lr'] = fraction * group['initial_lr']
+        peak = group.setdefault('initial_lr', group['lr'])
+        group['lr'] = fraction * peak
+
+    # forget the old gradients
+    parameters = list(run.model.parameters())
+    for parameter in parameters:
+        parameter.grad = None
 
     # forward and backward; the gradients of all batches add up
-    run.model.zero_grad()
-    device = next(run.model.parameters()).device
+    device = parameters[0].device
     total = torch.zeros((), device=device)
     count = 0
     for batch in run.batches:
@@ -270,7 +252,7 @@ def train_step(
 
     # from sums to means: only now is it known over how many
     run.loss = total / max(1, count)
-    for parameter in run.model.parameters():
+    for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad /= max(1, count)
 
@@ -302,6 +284,49 @@ def check_finite(run: Run):
     if not math.isfinite(run.loss + run.gradient_norm):
         raise NotFinite(run)
 
+# %% ../../nbs/2_training/4_training.ipynb #train
+def train(
+    model: nn.Module,  # on its device; changed in place, and left in evaluation mode
+    batches: Iterable[Any],  # at least steps * grad_accum_steps, of any kind
+    config: TrainConfig = TrainConfig(),
+    *,
+    loss_fn: LossFn | None = None,  # None: `sequence_loss`
+    optimizer: torch.optim.Optimizer | None = None,  # with its peak rates; None: Adam
+    callbacks: Iterable[Callback] = (),  # in any order
+) -> History:
+    "Train for `config.steps` updates. Raises `NotFinite`, and `Interrupted` if paused."
+    if loss_fn is None:
+        loss_fn = config.loss_fn()
+    if optimizer is None:
+        optimizer = config.optimizer(model)
+    check_optimizer(optimizer, model)
+    callbacks = sorted([*config.callbacks(), *callbacks], key=attrgetter('order'))
+
+    torch.manual_seed(config.seed)
+    run = Run(model, optimizer, config, callbacks)
+    try:
+        for callback in callbacks:
+            callback.begin(run)  # may resume an earlier run
+
+        device = next(model.parameters()).device
+        batches = draw_apart(batches, config.seed, device)
+        steps = batches_of_steps(batches, config, done=run.step)
+        while not run.is_over:
+            train_step(run, steps, loss_fn)
+            for callback in callbacks:
+                callback.after_step(run)
+
+        for callback in callbacks:
+            callback.end(run)
+    finally:
+        for callback in callbacks:
+            callback.close()
+        model.eval()
+
+    if run.pause:
+        raise Interrupted(run)
+    return run.history
+
 # %% ../../nbs/2_training/4_training.ipynb #interrupted
 class Interrupted(KeyboardInterrupt):
     "A run was asked to stop, and did so after finishing its step."
@@ -309,23 +334,3 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, run: Run):
         self.run = run
         super().__init__(f'{run.pause} after step {run.step:,}')
-
-# %% ../../nbs/2_training/4_training.ipynb #batches-of-steps
-def batches_of_steps(
-    batches: Iterable[Any],  # of any kind
-    config: TrainConfig,  # steps and accumulation
-    done: int = 0,  # steps whose batches are skipped
-) -> Iterator[list[Any]]:  # the batches of each step
-    "A list of batches for each step. Raises `ValueError` when there are too few."
-    batches = iter(batches)
-    for step in range(1, config.steps + 1):
-        group = list(islice(batches, config.grad_accum_steps))
-        if len(group) < config.grad_accum_steps:
-            raise argument_error(
-                'batches',
-                f'an end before step {step}',
-                f'enough for {config.steps} steps of {config.grad_accum_steps}; '
-                '`forever(batches)` begins again',
-            )
-        if step > done:
-            yield group
