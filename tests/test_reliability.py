@@ -23,6 +23,9 @@ from annotated_transformer.base.model_files import load_model, save_model, write
 from annotated_transformer.base.atomic_folders import MANIFEST, write_folder
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer.tasks.synthetic import synthetic_pairs
+from annotated_transformer.training.data import batch_pairs
+from annotated_transformer.training.loop import Callback, TrainConfig, train
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +48,14 @@ run_and_save(COPY_TASK, config, sys.argv[1], resume=True, every_minutes=1e-4, de
 
 
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.json"
+
+
+def train_tiny(callbacks, steps=2):
+    torch.manual_seed(0)
+    model = Transformer(TINY)
+    batches = batch_pairs(synthetic_pairs(), 2)
+    config = TrainConfig(steps=steps, log_every=1)
+    return model, train(model, batches, config, callbacks=callbacks)
 
 
 def tries(name: str) -> int:
@@ -175,7 +186,7 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     "BERT's run trains four models, one after the other."
     from annotated_transformer.tasks import topic_classification
     from annotated_transformer.tasks.runs import run_and_save
-    from annotated_transformer.training.loop import train
+    from annotated_transformer.training.distributed import train_together
     from annotated_transformer.training.loop import Interrupted
 
     trained = []
@@ -190,10 +201,10 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
                         os.kill(os.getpid(), signal.SIGINT)
                     yield batch
 
-            return train(model, stopping(), *args, **kwargs)
-        return train(model, batches, *args, **kwargs)
+            return train_together(model, stopping(), *args, **kwargs)
+        return train_together(model, batches, *args, **kwargs)
 
-    monkeypatch.setattr(topic_classification, "train", train_and_stop)
+    monkeypatch.setattr(topic_classification, "train_together", train_and_stop)
     config = topic_classification.TopicClassificationConfig(
         steps=2, finetune_steps=3, n_topics=2, n_labelled=8, n_heldout=10
     )
@@ -214,49 +225,6 @@ def test_ctrl_c_in_an_inner_training_ends_the_whole_run(
     )
 
 
-def test_an_evaluation_that_a_signal_has_put_off_is_made_up_for(tmp_path, usual_signals):
-    from annotated_transformer.training.data import batch_pairs
-    from annotated_transformer.tasks.synthetic import synthetic_pairs
-    from annotated_transformer.training.loop import TrainConfig, train
-    from annotated_transformer.training.loop import Interrupted
-
-    def batches(stop=0):
-        for number, batch in enumerate(batch_pairs(synthetic_pairs(), 2), 1):
-            if number == stop:
-                os.kill(os.getpid(), signal.SIGTERM)
-            yield batch
-
-    def training(folder, stop=0):
-        torch.manual_seed(0)
-        model, config = Transformer(TINY), TrainConfig(steps=9, eval_every=3, log_every=1)
-        weight = next(model.parameters())
-
-        def measure(_):
-            return dict(loss=weight.norm().item())
-
-        return train(
-            model,
-            batches(stop),
-            config,
-            eval_fn=measure,
-            checkpoints=Checkpoints(folder),
-            progress=False,
-        )
-
-    whole = training(tmp_path / "whole")
-    with pytest.raises(Interrupted, match="SIGTERM after step 6") as stopped:
-        training(tmp_path / "cut", stop=6)
-    assert stopped.value.history.column("eval_loss")[0] == [3]
-    resumed = training(tmp_path / "cut")
-    assert resumed.column("eval_loss") == whole.column("eval_loss") and whole.column(
-        "eval_loss"
-    )[0] == [3, 6, 9]
-    assert resumed.column("loss") == whole.column("loss")
-    assert training(tmp_path / "cut").column("eval_loss")[0] == [3, 6, 9], (
-        "at the end nothing is measured twice"
-    )
-
-
 def test_processes_that_read_different_checkpoints_do_not_go_on(tmp_path, monkeypatch):
     from annotated_transformer.training import checkpoint
 
@@ -265,7 +233,7 @@ def test_processes_that_read_different_checkpoints_do_not_go_on(tmp_path, monkey
         ValueError,
         match=r"folder: got .* can read the steps \[0, 100\]', expected one that all",
     ):
-        Checkpoints(tmp_path).load(None)
+        train_tiny([Checkpoints(tmp_path)])
 
 
 def limited(action, limit: int) -> str:
@@ -286,24 +254,20 @@ def test_a_full_disk_loses_neither_the_model_nor_the_last_checkpoint(tmp_path):
     save_model(old, tmp_path / "model")
     said = limited(
         f"""
-from annotated_transformer.training.checkpoint import Checkpoints
-from annotated_transformer.base.model_files import save_model
-from annotated_transformer.training.history import History
-from annotated_transformer.training.optimizer import build_optimizer
-from annotated_transformer.training.loop import TrainConfig, TrainingState
-from annotated_transformer.core.transformer import Transformer
-from annotated_transformer.core.transformer import TransformerConfig
+from annotated_transformer import Checkpoints, TrainConfig, Transformer, TransformerConfig
+from annotated_transformer import batch_pairs, save_model, synthetic_pairs, train
 model = Transformer(TransformerConfig.preset("tiny", vocab_size=13, d_ff=300))
 try: save_model(model, {str(tmp_path / "model")!r})
 except OSError as error: print("refused:", error)
-state = TrainingState(model, build_optimizer(model, 1e-3), History(steps=8), TrainConfig(), model)
-Checkpoints({str(tmp_path / "run")!r}).save(state)
-print("goes on")
+checkpoints = Checkpoints({str(tmp_path / "run")!r}, every_steps=2)
+history = train(model, batch_pairs(synthetic_pairs(), 2), TrainConfig(steps=3), callbacks=[checkpoints])
+print("goes on to step", history.steps)
 """,
         500_000,
     )
     assert "refused: " in said and "large" in said, said
-    assert "no checkpoint of step 8" in said and "goes on" in said, said
+    assert "no checkpoint of step 2, and there is none before" in said, said
+    assert "goes on to step 3" in said, said
     back = load_model(tmp_path / "model", Transformer)
     assert all(torch.equal(a, b) for a, b in zip(back.parameters(), old.parameters()))
     assert not list(tmp_path.glob(".*")) and not list((tmp_path / "run").glob("*")), (
@@ -311,38 +275,37 @@ print("goes on")
     )
 
 
-def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
-    "The last good checkpoint stays, with its history."
-    from annotated_transformer.training.history import History
-    from annotated_transformer.training.optimizer import build_optimizer
-    from annotated_transformer.training.loop import TrainConfig, TrainingState
+class FullDisk(Callback):
+    "No file may grow large after some of the steps."
 
-    model = Transformer(TINY)
-    state = TrainingState(
-        model,
-        build_optimizer(model, 1e-3),
-        History(steps=4, rows=[dict(step=4, loss=2.0)]),
-        TrainConfig(),
-        model,
-    )
-    checkpoints = Checkpoints(tmp_path / "run")
-    checkpoints.save(state)
-    state.history.steps = 8
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
-        with pytest.warns(UserWarning, match="no checkpoint of step 8, step 4 is kept"):
-            checkpoints.save(state)
-    finally:
+    order = 1  # before the checkpoint
+
+    def __init__(self, steps):
+        self.steps = steps
+        self.usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def after_step(self, run):
+        soft, hard = self.usual
+        soft = 100_000 if run.step in self.steps else soft
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert checkpoints.steps() == [4]
-    other = Transformer(TINY)
-    fresh = TrainingState(
-        other, build_optimizer(other, 1e-3), History(), TrainConfig(), other
-    )
-    assert checkpoints.load(fresh) and fresh.history.rows == [dict(step=4, loss=2.0)]
-    checkpoints.save(state)  # there is room again
-    assert checkpoints.steps() == [8, 4]
+
+    def close(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.usual)
+
+
+def test_a_training_survives_a_disk_that_is_full_for_a_while(tmp_path):
+    "The last good checkpoint stays, and the run resumes from it."
+    checkpoints = Checkpoints(tmp_path / "run", every_steps=1)
+    with pytest.warns(UserWarning, match="no checkpoint of step 4, step 3 is kept"):
+        train_tiny([checkpoints, FullDisk([4])], steps=4)
+    assert checkpoints.steps() == [3, 2]
+    assert not list((tmp_path / "run").glob(".*"))
+
+    whole, history = train_tiny([], steps=4)
+    resumed, again = train_tiny([checkpoints], steps=4)  # there is room again
+    assert checkpoints.steps() == [4, 3]
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters()))
+    assert again.column("loss") == history.column("loss")
 
 
 def test_flipped_bits_are_found(tmp_path):

@@ -96,11 +96,12 @@ def restore_run(
     check_fit(model, weights)
     model.load_state_dict(weights, strict=False)  # shared weights are in it once
 
-    rates = [group['initial_lr'] for group in run.optimizer.param_groups]
+    groups = run.optimizer.param_groups
+    peaks = [group.get('initial_lr', group['lr']) for group in groups]
     run.optimizer.load_state_dict(state['optimizer'])
     if 'lr' in may_change:
-        for group, rate in zip(run.optimizer.param_groups, rates):
-            group['initial_lr'] = rate
+        for group, peak in zip(run.optimizer.param_groups, peaks):
+            group['initial_lr'] = peak
 
     vars(run.history).update(state['history'])
     run.stop = state['stop']
