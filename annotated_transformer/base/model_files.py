@@ -156,7 +156,7 @@ def check_loadable(
     model: nn.Module,  # that is to be saved
 ):
     "Raise `ValueError` for a model that `load_model` could not read back."
-    model_class = type(model)
+    model_class: Any = type(model)
     config: Config | None = getattr(model, 'config', None)
     if config is None or not hasattr(model_class, 'config_class'):
         raise argument_error(
