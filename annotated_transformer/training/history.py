@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ['History']
 
 # %% ../../nbs/reference/history.ipynb #history
-@dataclass
+@dataclass(repr=False)  # all rows would fill a page
 class History:
     "Numbers noted along a run: one row for each step that has any."
 
@@ -22,6 +22,9 @@ class History:
     steps: int = 0  # updates done
     seconds: float = 0.0  # of training; evaluations aren't counted
     n_tokens: int = 0  # target tokens trained on
+
+    def __repr__(self) -> str:
+        return f'History({self.steps} steps, {len(self.rows)} rows)'
 
     def record(self, step: int, **numbers):  # values by name
         "Add numbers to the row of a step, which may be new."

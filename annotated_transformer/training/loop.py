@@ -218,12 +218,11 @@ class Log(Callback):
 # %% ../../nbs/2_training/4_training.ipynb #train-step
 def train_step(
     run: Run,  # changed
-    steps: Iterator[list[Any]],  # the next item is the batches of this step
+    batches: list[Any],  # together they are one step
     loss_fn: LossFn,
 ):
-    "One update of the weights: batches, forward, backward, and the optimizer's step."
-    started = time.perf_counter()
-    run.batches = next(steps)
+    "One update of the weights: forward, backward, and the optimizer's step."
+    run.batches = batches
     run.history.steps += 1
     run.model.train()
 
@@ -242,7 +241,7 @@ def train_step(
     device = parameters[0].device
     total = torch.zeros((), device=device)
     count = 0
-    for batch in run.batches:
+    for batch in batches:
         batch = to_device(batch, device)
         with autocast(device, run.config.precision):
             loss, n = loss_fn(run.model, batch)
@@ -263,7 +262,6 @@ def train_step(
     # update
     run.optimizer.step()
     run.history.n_tokens += count
-    run.history.seconds += time.perf_counter() - started
 
 # %% ../../nbs/2_training/4_training.ipynb #not-finite
 class NotFinite(FloatingPointError):
@@ -312,7 +310,10 @@ def train(
         batches = draw_apart(batches, config.seed, device)
         steps = batches_of_steps(batches, config, done=run.step)
         while not run.is_over:
-            train_step(run, steps, loss_fn)
+            started = time.perf_counter()
+            train_step(run, next(steps), loss_fn)
+            run.history.seconds += time.perf_counter() - started
+
             for callback in callbacks:
                 callback.after_step(run)
 

@@ -25,5 +25,5 @@ class Steps:
         self.run = Run(self.model, self.optimizer, config, config.callbacks())
 
     def __call__(self, batch) -> float:  # the loss
-        train_step(self.run, iter([[batch]]), self.loss_fn)
+        train_step(self.run, [batch], self.loss_fn)
         return float(self.run.loss)
