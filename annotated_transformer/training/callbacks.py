@@ -89,7 +89,7 @@ class Evaluate(Callback):
         device = next(model.parameters()).device
         weights = self.average.applied() if self.average else nullcontext()
         model.eval()
-        # what an evaluation draws, training doesn't notice
+        # random numbers that are drawn here don't change the training
         with torch.no_grad(), random_numbers_from(random_state(device), device), weights:
             numbers = plain_numbers(self.evaluate(model))
         return gather_values(numbers)[0]  # all processes go by the same ones
@@ -181,10 +181,10 @@ class StopOnSignal(Callback):
     def note(self, number, frame):
         self.received = signal.Signals(number).name
         if n_processes() == 1:  # torchrun sends again what its processes have got already
-            self.close()
+            self.close()  # a second signal does what it does elsewhere
 
     def after_step(self, run):
-        # not in `note`: all callbacks of a step, and all processes, see the same
+        # not in `note`, which may come between two callbacks of a step
         if self.received and run.step < run.config.steps:
             run.pause = self.received
 

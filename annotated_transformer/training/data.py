@@ -80,7 +80,7 @@ class Batch:
         return self.targets
 
     @property
-    def pad_id(self) -> int | None:  # None: all targets count
+    def pad_id(self) -> int | None:  # None: all targets count; so does an end that pads
         return None if self.special is None else self.special.padding_only
 
     @property

@@ -154,7 +154,7 @@ class Run:
 class Callback:
     "What else happens in a run. A subclass writes the moments that it needs."
 
-    order = 0  # the smallest first: -1 changes weights, 0 measures, 1 reports, 2 saves
+    order = 0  # the smallest first: -1 changes weights, 0 measures, 1 uses that, 2 saves a run
     name = ''  # of its state in a checkpoint; empty: the name of its class
 
     def begin(self, run: Run):
@@ -232,7 +232,7 @@ def train_step(
         peak = group.setdefault('initial_lr', group['lr'])
         group['lr'] = fraction * peak
 
-    # forget the old gradients
+    # forget the old gradients, also of weights that the optimizer doesn't have
     parameters = list(run.model.parameters())
     for parameter in parameters:
         parameter.grad = None

@@ -54,7 +54,7 @@ def check_optimizer(
     for group in optimizer.param_groups:
         if not weights.issuperset(group['params']):
             raise argument_error(
-                'optimizer', 'one with other parameters', "one of the model's parameters"
+                'optimizer', 'one with other parameters', "an optimizer of the model's own"
             )
 
 # %% ../../nbs/2_training/3_optimizer.ipynb #inverse-sqrt-schedule
