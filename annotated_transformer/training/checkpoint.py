@@ -50,7 +50,7 @@ from .loop import Callback, Run
 __all__ = ['RUN_FORMAT', 'run_state', 'run_settings', 'state_name', 'restore_run', 'check_same_run', 'read_checkpoint',
            'Checkpoints', 'check_names', 'KeepEvaluated', 'average_models']
 
-# %% ../../nbs/2_training/6_checkpoints.ipynb #r-u-n--f-o-r-m-a-t
+# %% ../../nbs/2_training/6_checkpoints.ipynb #run-format
 RUN_FORMAT = 5  # of the state of a run; it changes when the names in it do
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #run-state

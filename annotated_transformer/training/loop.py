@@ -29,7 +29,7 @@ from annotated_transformer.base.config import (
 from ..base.devices import PRECISIONS, Precision, autocast, to_device
 from ..base.random_numbers import draw_apart
 from .history import History
-from .loss import LossFn, sequence_loss
+from .loss import LossFn, check_loss, sequence_loss
 from annotated_transformer.training.optimizer import (
     SCHEDULES,
     Schedule,
@@ -244,7 +244,7 @@ def train_step(
     for batch in batches:
         batch = to_device(batch, device)
         with autocast(device, run.config.precision):
-            loss, n = loss_fn(run.model, batch)
+            loss, n = check_loss(loss_fn(run.model, batch))
         loss.backward()
         total = total + loss.detach()
         count += n

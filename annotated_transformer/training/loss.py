@@ -19,7 +19,7 @@ from ..base.tensor_checks import check_same_special, check_targets
 from .data import Batch
 
 # %% auto #0
-__all__ = ['LossFn', 'perplexity', 'smoothed_loss_floor', 'cross_entropy', 'sequence_loss', 'classification_loss',
+__all__ = ['LossFn', 'perplexity', 'smoothed_loss_floor', 'cross_entropy', 'check_loss', 'sequence_loss', 'classification_loss',
            'evaluation_mode', 'evaluate']
 
 # %% ../../nbs/2_training/2_loss.ipynb #perplexity
@@ -77,6 +77,19 @@ def cross_entropy(
 # (model, batch) -> nats of all targets together; how many targets
 LossFn = Callable[[nn.Module, Any], tuple[Tensor, int]]
 
+
+def check_loss(
+    result: Any,  # of somebody's loss function
+) -> tuple[Tensor, int]:  # the same
+    "Refuse what isn't a sum and a count."
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise argument_error(
+            'loss_fn',
+            f'a {type(result).__name__}',
+            'a pair, the sum of the losses and how many they are',
+        )
+    return result
+
 # %% ../../nbs/2_training/2_loss.ipynb #sequence-loss
 def sequence_loss(
     model: nn.Module,  # (*inputs) -> logits; for pairs, (source, target ids)
@@ -130,7 +143,7 @@ def evaluate(
     count = 0
     with evaluation_mode(model), torch.no_grad():
         for batch in batches:
-            loss, n = loss_fn(model, to_device(batch, device))
+            loss, n = check_loss(loss_fn(model, to_device(batch, device)))
             total += float(loss)
             count += n
 
