@@ -860,3 +860,160 @@ def test_weights_of_evaluations_survive_a_kill(tmp_path):
     for step, folder in whole.folders().items():
         models = [load_model(path, Transformer) for path in (folder, resumed[step])]
         assert same(*models)
+
+
+def test_a_full_disk_leaves_the_weights_that_were_kept(tmp_path, monkeypatch):
+    from annotated_transformer.training import checkpoint
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    class Fill(Callback):
+        def after_step(self, run):
+            if run.step == 10:
+                monkeypatch.setattr(checkpoint, "write_model", full)
+
+    keeper = KeepEvaluated(tmp_path, 1, metric="eval_f1")
+    values = scores(4.0, 1.0, 3.0, 2.0, 0.5, 0.4)  # the best two aren't written
+    with pytest.warns(UserWarning, match="step-00000010 was not written"):
+        run([Fill(), Evaluate(values, 2), keeper], config=CONFIG.replace(steps=12))
+    assert list(keeper.folders()) == [4, 8]
+
+
+def test_folders_of_other_names_are_left_alone(tmp_path):
+    for name in ("step-00000002-copy", "step-1", "step-new"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+        (tmp_path / "kept" / name).mkdir(parents=True)
+
+    keeper = KeepEvaluated(tmp_path / "kept", 1)
+    run([Checkpoints(tmp_path / "run", every_steps=2), Evaluate(measure, 4), keeper])
+
+    assert Checkpoints(tmp_path / "run").steps() == [16, 14]
+    assert {"step-1", "step-new"} < {path.name for path in tmp_path.glob("*/*")}
+
+
+# ---- what strangers' callbacks and batches bring ----
+
+
+@pytest.mark.parametrize("order", [-3, 0, 2, 9])
+def test_a_state_comes_after_everybodys_begin(tmp_path, order):
+    class Count(Callback):
+        def begin(self, run):
+            self.n = 0
+
+        def after_step(self, run):
+            self.n += 1
+
+        def state_dict(self):
+            return dict(n=self.n)
+
+        def load_state_dict(self, state):
+            self.n = state["n"]
+
+    Count.order = order
+    killed([Checkpoints(tmp_path, every_steps=5), Count(), Kill(13, 10)])
+    count = Count()
+    run([Checkpoints(tmp_path, every_steps=5), count])
+    # what comes after the checkpoint in a step isn't in it
+    assert count.n == (STEPS if order < Checkpoints.order else STEPS - 1)
+
+
+def test_a_state_that_could_not_be_read_back_is_refused_by_name(tmp_path):
+    class Remember(Callback):
+        def state_dict(self):
+            return dict(seen=dict(paths=[tmp_path]))
+
+    with pytest.raises(ValueError, match="seen in the state of Remember: got 'a PosixPath"):
+        run([Checkpoints(tmp_path / "run"), Remember()])
+
+
+def test_numbers_of_other_libraries_become_plain_ones(tmp_path):
+    numpy = pytest.importorskip("numpy")
+
+    class Note(Callback):
+        def after_step(self, run):
+            run.history.record(run.step, a=numpy.float32(0.5), b=torch.tensor(2.0))
+
+    killed([Checkpoints(tmp_path, every_steps=5), Note(), Kill(13, 9)])
+    _, history = run([Checkpoints(tmp_path, every_steps=5), Note()])
+    assert history.column("a")[1] == STEPS * [0.5]
+    assert {type(row["b"]) for row in history.rows} == {float}
+
+
+def test_checkpoints_that_nobody_can_read_are_not_begun_again(tmp_path):
+    run([Checkpoints(tmp_path, every_steps=8)])
+    for path in tmp_path.glob("step-*/model.safetensors"):
+        path.unlink()
+    with pytest.warns(UserWarning, match="is skipped"):
+        with pytest.raises(ValueError, match="expected a checkpoint that can be read"):
+            run([Checkpoints(tmp_path)])
+    assert Checkpoints(tmp_path).steps() == [16, 8]
+
+
+def test_weight_decay_may_change_and_accumulation_may_not(tmp_path):
+    class Note(Callback):
+        def after_step(self, run):
+            self.decays = [group["weight_decay"] for group in run.optimizer.param_groups]
+
+    allowed = ("weight_decay", "grad_accum_steps", "steps")
+    half = CONFIG.replace(steps=8, weight_decay=0.1)
+    run([Checkpoints(tmp_path)], config=half)
+    note = Note()
+    plan = [Checkpoints(tmp_path, may_change=allowed), note]
+    run(plan, config=CONFIG.replace(weight_decay=0.5))
+    assert note.decays == [0.5, 0.0]
+    with pytest.raises(ValueError, match="grad_accum_steps: got 1, expected 2"):
+        run(plan, config=CONFIG.replace(weight_decay=0.5, grad_accum_steps=1))
+
+
+def test_callbacks_are_closed_even_if_another_one_cannot_be(usual_signals):
+    closed = []
+
+    class Close(Callback):
+        def close(self):
+            closed.append(self)
+            raise OSError("it can't be closed")
+
+    before = signal.getsignal(signal.SIGINT)
+    model = new_model()
+    with pytest.raises(OSError, match="it can't be closed"):
+        plan = [StopOnSignal(), Close(), StopOnSignal(), Close()]
+        train(model, shuffled_loader(), CONFIG.replace(steps=1), callbacks=plan)
+    assert len(closed) == 2 and not model.training
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_gradient_is_looked_at_whatever_the_callbacks():
+    class Bare(TrainConfig):
+        def callbacks(self):
+            return []
+
+    def root(model, batch):
+        loss, n = sequence_loss(model, batch)
+        return loss + (0 * next(model.parameters())).abs().sqrt().sum(), n
+
+    model = new_model()
+    with pytest.raises(NotFinite, match="gradient norm nan"):
+        train(model, shuffled_loader(), Bare(steps=2), loss_fn=root)
+    assert same(model, new_model())
+
+
+def test_batches_may_hold_what_is_no_tensor():
+    from collections import namedtuple
+
+    from annotated_transformer.base.devices import to_device
+    from annotated_transformer.training.distributed import rows_of
+
+    Point = namedtuple("Point", "x name")
+    batch = dict(points=[Point(torch.arange(3), "a")], n=3, text="abc", nothing=None)
+    moved = to_device(batch, "cpu")
+    assert moved["points"][0].name == "a" and moved["n"] == 3 and moved["nothing"] is None
+    half = rows_of(batch, 1, 2)
+    assert half["points"][0].x.tolist() == [1] and half["text"] == "abc"
+
+
+def test_a_loss_without_a_count_is_refused():
+    with pytest.raises(ValueError, match="loss_fn: got 'a Tensor', expected a pair"):
+        train(
+            new_model(), shuffled_loader(), CONFIG, loss_fn=lambda m, b: measure(m)["loss"]
+        )

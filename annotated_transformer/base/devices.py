@@ -69,12 +69,16 @@ def autocast(
 
 # %% ../../nbs/reference/devices.ipynb #to-device
 def to_device(
-    batch: Any,  # a tensor, a tuple, list or dict of them, or anything with a method `to`
+    batch: Any,  # a tensor or anything with a method `to`; tuples, lists, dicts
     device: str | torch.device,
 ) -> Any:  # the same there
     "Move a batch, whatever it is made of."
-    if isinstance(batch, (tuple, list)):
-        return type(batch)([to_device(x, device) for x in batch])
+    if hasattr(batch, 'to'):
+        return batch.to(device)
     if isinstance(batch, dict):
         return {name: to_device(x, device) for name, x in batch.items()}
-    return batch.to(device)
+    if isinstance(batch, (tuple, list)):
+        parts = [to_device(x, device) for x in batch]
+        is_named = hasattr(batch, '_fields')  # a namedtuple
+        return type(batch)(*parts) if is_named else type(batch)(parts)
+    return batch  # a text, a number, None

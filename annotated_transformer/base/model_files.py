@@ -21,7 +21,7 @@ from .memory import check_memory
 
 # %% auto #0
 __all__ = ['FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'EmptyInit', 'build_empty', 'check_fit',
-           'check_loadable', 'save_model', 'read_config', 'convert_weights', 'build_from', 'load_model']
+           'shared_names', 'check_loadable', 'save_model', 'read_config', 'convert_weights', 'build_from', 'load_model']
 
 # %% ../../nbs/reference/model_files.ipynb #save-model
 FORMAT = 4  # of model folders; it changes when names of parameters, options or files do
@@ -151,6 +151,16 @@ def check_fit(
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
 
+# %% ../../nbs/reference/model_files.ipynb #shared-names
+def shared_names(
+    model: nn.Module,  # may be on the device `meta`
+) -> list[list[str]]:  # the names of each tensor that has several
+    "Which names of a model stand for the same tensor."
+    names = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+    return [group for group in names.values() if len(group) > 1]
+
 # %% ../../nbs/reference/model_files.ipynb #check-loadable
 def check_loadable(
     model: nn.Module,  # that is to be saved
@@ -271,9 +281,21 @@ def build_from(
     n_bytes = sum(tensor.numel() for tensor in weights.values()) * dtype.itemsize
     check_memory(n_bytes, 'the model', device, configuration=config.to_dict())
 
-    copies = {name: tensor.to(device, dtype, copy=True) for name, tensor in weights.items()}
+    copies = {}
+    for name, tensor in weights.items():
+        its_type = dtype if tensor.is_floating_point() else tensor.dtype
+        copies[name] = tensor.to(device, its_type, copy=True)
+    shared = shared_names(model)
     # strict: names of shared tensors are stored once, and checked above
     model.load_state_dict(copies, strict=False, assign=True)
+
+    # `assign` has given a shared tensor to one of its names only
+    filled = model.state_dict(keep_vars=True)
+    for names in shared:
+        tensor = next(filled[name] for name in names if name in copies)
+        for name in names:
+            module, _, leaf = name.rpartition('.')
+            setattr(model.get_submodule(module), leaf, tensor)
 
     # tables of positions follow
     if any(table.device != device or table.dtype != dtype for table in model.buffers()):

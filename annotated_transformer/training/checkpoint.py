@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import re
 import shutil
 import time
 import warnings
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -24,7 +26,6 @@ from ..base.atomic_folders import read_folder, write_folder
 from annotated_transformer.base.config import (
     Config,
     argument_error,
-    check_numbers,
     check_sizes,
     unwrap_compiled,
 )
@@ -44,11 +45,13 @@ from annotated_transformer.training.distributed import (
     process_rank,
     run_on_rank_zero,
 )
+from .history import History
 from .loop import Callback, Run
 
 # %% auto #0
-__all__ = ['RUN_FORMAT', 'run_state', 'run_settings', 'state_name', 'restore_run', 'check_same_run', 'read_checkpoint',
-           'Checkpoints', 'check_names', 'KeepEvaluated', 'average_models']
+__all__ = ['RUN_FORMAT', 'PLAIN', 'run_state', 'run_settings', 'state_name', 'callback_states', 'check_plain', 'restore_run',
+           'check_same_run', 'read_checkpoint', 'Checkpoints', 'check_names', 'step_folders', 'KeepEvaluated',
+           'average_models']
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #run-format
 RUN_FORMAT = 5  # of the state of a run; it changes when the names in it do
@@ -65,7 +68,7 @@ def run_state(
         history=asdict(run.history),
         stop=run.stop,
         optimizer=run.optimizer.state_dict(),
-        callbacks={state_name(c): c.state_dict() for c in run.callbacks if c.state_dict()},
+        callbacks=callback_states(run.callbacks),
         random=gather_values(random_state(device)),  # each process has its own
     )
 
@@ -83,6 +86,39 @@ def state_name(callback: Callback) -> str:
     "By which name a checkpoint knows a callback."
     return callback.name or type(callback).__name__
 
+# %% ../../nbs/2_training/6_checkpoints.ipynb #callback-states
+def callback_states(
+    callbacks: list[Callback],  # begun
+) -> dict[str, Any]:  # by the name of the callback, where there is a state
+    "What the callbacks have to remember. Raises `ValueError` for what can't be read back."
+    states = {}
+    for callback in callbacks:
+        state = callback.state_dict()
+        for key, value in state.items():
+            check_plain(f'{key} in the state of {state_name(callback)}', value)
+        if state:
+            states[state_name(callback)] = state
+    return states
+
+
+def check_plain(
+    name: str,  # for the error
+    value: Any,  # to be saved
+):
+    "Refuse what `torch.load` wouldn't read without running code."
+    if type(value) in (list, tuple):
+        for x in value:
+            check_plain(name, x)
+    elif type(value) is dict:
+        for x in value.values():
+            check_plain(name, x)
+    elif not isinstance(value, Tensor) and type(value) not in PLAIN:
+        expected = 'plain values and tensors, for example `float(x)`'
+        raise argument_error(name, f'a {type(value).__name__}', expected)
+
+
+PLAIN = (int, float, bool, str, bytes, type(None))
+
 # %% ../../nbs/2_training/6_checkpoints.ipynb #restore-run
 def restore_run(
     run: Run,  # begun, changed
@@ -96,12 +132,14 @@ def restore_run(
     check_fit(model, weights)
     model.load_state_dict(weights, strict=False)  # shared weights are in it once
 
-    groups = run.optimizer.param_groups
-    peaks = [group.get('initial_lr', group['lr']) for group in groups]
+    # the optimizer's averages are those of before, and what may change is as it's now
+    now = [dict(group) for group in run.optimizer.param_groups]
     run.optimizer.load_state_dict(state['optimizer'])
-    if 'lr' in may_change:
-        for group, peak in zip(run.optimizer.param_groups, peaks):
-            group['initial_lr'] = peak
+    for group, given in zip(run.optimizer.param_groups, now):
+        if 'lr' in may_change:
+            group['initial_lr'] = given.get('initial_lr', given['lr'])
+        if 'weight_decay' in may_change:
+            group['weight_decay'] = given['weight_decay']
 
     vars(run.history).update(state['history'])
     run.stop = state['stop']
@@ -131,7 +169,8 @@ def check_same_run(
 
     now, before = run_settings(run), state['settings']
     for name in {**now, **before}:
-        if now.get(name) != before.get(name) and name not in may_change:
+        fixed = name not in may_change or name == 'grad_accum_steps'  # counts the batches
+        if now.get(name) != before.get(name) and fixed:
             expected = f'{before.get(name)!r}, as in the run before'
             raise argument_error(name, now.get(name), expected)
 
@@ -162,7 +201,8 @@ class Checkpoints(Callback):
         may_change: Sequence[str] = (),  # settings in which a resumed run may differ
     ):
         check_sizes(keep=keep, every_steps=every_steps or 1)
-        check_numbers('more than 0', lambda x: x > 0, every_minutes=every_minutes)
+        if not every_minutes > 0:
+            raise argument_error('every_minutes', every_minutes, 'more than 0')
         self.folder = Path(folder)
         self.every_minutes = every_minutes
         self.every_steps = every_steps
@@ -170,10 +210,12 @@ class Checkpoints(Callback):
         self.may_change = may_change
 
     def begin(self, run):
-        "Resume from the newest checkpoint that can be read, if there is one."
         self.last_saved = time.monotonic()
-        check_names(run.callbacks)
         run_on_rank_zero(self.remove_unfinished)
+
+    def resume(self, run):
+        "Resume from the newest checkpoint that can be read, if there is one."
+        check_names(run.callbacks)
         step, weights, state = self.read_newest()
 
         steps = gather_values(step)
@@ -195,8 +237,8 @@ class Checkpoints(Callback):
 
     def save(self, run: Run):
         "Save the run. All processes call it, and the first one writes."
-        self.last_saved = time.monotonic()
         run_on_rank_zero(self.write, run, run_state(run))
+        self.last_saved = time.monotonic()
 
     def write(self, run: Run, state: dict[str, Any]):
         "Write a checkpoint, then remove the oldest ones. A full disk doesn't end the run."
@@ -214,7 +256,7 @@ class Checkpoints(Callback):
         # a damaged one that this run skipped has a larger number, and doesn't count
         ours = [step for step in self.steps() if step <= run.step]
         for step in ours[self.keep :]:
-            shutil.rmtree(self.path(step))
+            shutil.rmtree(self.path(step), ignore_errors=True)
 
     def path(self, step: int) -> Path:
         "Where the checkpoint of a step is."
@@ -222,18 +264,21 @@ class Checkpoints(Callback):
 
     def steps(self) -> list[int]:  # the newest first
         "The steps after which something was saved."
-        names = [path.name.removeprefix('step-') for path in self.folder.glob('step-*')]
-        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+        return sorted(step_folders(self.folder), reverse=True)
 
     def read_newest(self) -> tuple[int, dict[str, Tensor], dict[str, Any]]:
         "The newest checkpoint that can be read: step (0: none), weights, state."
         for step in self.steps():
             try:
                 weights, state = read_folder(self.path(step), read_checkpoint)
-            except (OSError, ValueError, RuntimeError) as error:
+            except (OSError, ValueError, RuntimeError, UnpicklingError) as error:
                 warnings.warn(f'{self.path(step)} is skipped: {error}')
             else:
                 return step, weights, state
+        if self.steps():  # to begin again would lose them
+            raise argument_error(
+                'folder', str(self.folder), 'a checkpoint that can be read, or none at all'
+            )
         return 0, {}, {}
 
     def remove_unfinished(self):
@@ -256,6 +301,15 @@ def check_names(callbacks: list[Callback]):
             raise argument_error(
                 'callbacks', f'{names.count(name)} of the name {name}', 'a `name` for each'
             )
+
+# %% ../../nbs/2_training/6_checkpoints.ipynb #step-folders
+def step_folders(
+    folder: Path,  # of checkpoints, or of kept weights
+) -> dict[int, Path]:  # by step, the oldest first
+    "The folders that are called after a step."
+    paths = sorted(folder.glob('step-*'))
+    names = {path.name.removeprefix('step-'): path for path in paths}
+    return {int(n): path for n, path in names.items() if re.fullmatch(r'\d{8,}', n)}
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #keep-evaluated
 class KeepEvaluated(Callback):
@@ -280,18 +334,22 @@ class KeepEvaluated(Callback):
         self.average = average
 
     def after_step(self, run):
-        steps, values = run.history.column(self.metric)
+        steps, _ = run.history.column(self.metric)
         if not steps or steps[-1] != run.step:
             return
+        wanted = {self.best_step(run.history), *steps[-self.keep :]}
+        with self.average.applied() if self.average else nullcontext():
+            run_on_rank_zero(self.write, run, wanted)
+
+    def best_step(self, history: History) -> int:
+        "The step with the best value; of equally good ones, the first."
+        steps, values = history.column(self.metric)
         # NaN is the worst
         scores = [-math.inf if math.isnan(x) else self.sign * x for x in values]
-        best = steps[scores.index(max(scores))]
-
-        with self.average.applied() if self.average else nullcontext():
-            run_on_rank_zero(self.write, run, {best, *steps[-self.keep :]})
+        return steps[scores.index(max(scores))]
 
     def end(self, run):
-        if not run.history.column(self.metric)[0]:
+        if not run.pause and not run.history.column(self.metric)[0]:
             warnings.warn(f'{self.folder} stays empty: nobody measured {self.metric}')
 
     def write(self, run: Run, wanted: set[int]):
@@ -300,16 +358,16 @@ class KeepEvaluated(Callback):
         try:
             with write_folder(path) as new:
                 write_model(run.model, new)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             warnings.warn(f'{path} was not written: {error}')
+            return  # and nothing is removed
         for step, path in self.folders().items():
             if step not in wanted:
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)
 
     def folders(self) -> dict[int, Path]:  # step -> folder of a model, the oldest first
         "The weights that were kept."
-        paths = sorted(self.folder.glob('step-*'))
-        return {int(path.name.removeprefix('step-')): path for path in paths}
+        return step_folders(self.folder)
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #average-models
 def average_models(

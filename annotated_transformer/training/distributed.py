@@ -22,7 +22,8 @@ from .loss import LossFn
 
 # %% auto #0
 __all__ = ['rendezvous_ids', 'rows_of', 'n_processes', 'process_rank', 'joined_processes', 'all_reduce_any', 'gather_values',
-           'run_on_rank_zero', 'distributed_copy', 'SumOverProcesses', 'shared_loss', 'Together', 'train_together']
+           'run_on_rank_zero', 'distributed_copy', 'SumOverProcesses', 'shared_loss', 'Together', 'train_together',
+           'own_parts']
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #rows-of
 def rows_of(
@@ -33,11 +34,15 @@ def rows_of(
     "Rows rank, rank + n, ... of a batch."
     if isinstance(batch, Tensor):
         return batch[rank::n]
-    if isinstance(batch, (tuple, list)):
-        return type(batch)([rows_of(x, rank, n) for x in batch])
+    if hasattr(batch, 'part'):
+        return batch.part(rank, n)
     if isinstance(batch, dict):
         return {name: rows_of(x, rank, n) for name, x in batch.items()}
-    return batch.part(rank, n)
+    if isinstance(batch, (tuple, list)):
+        parts = [rows_of(x, rank, n) for x in batch]
+        is_named = hasattr(batch, '_fields')  # a namedtuple
+        return type(batch)(*parts) if is_named else type(batch)(parts)
+    return batch  # a text, a number, None
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #n-processes
 def n_processes() -> int:  # 1: this one trains alone
@@ -202,8 +207,16 @@ def train_together(
     "`train` in all processes, which take the steps that one would take."
     if n_processes() > 1:
         loss_fn = shared_loss(model, loss_fn or config.loss_fn())
-        batches = (rows_of(batch, process_rank(), n_processes()) for batch in batches)
+        batches = own_parts(batches)
         callbacks = [*callbacks, Together()]
     return train(
         model, batches, config, loss_fn=loss_fn, optimizer=optimizer, callbacks=callbacks
     )
+
+
+def own_parts(
+    batches: Iterable[Any],  # the same in all processes
+) -> Iterator[Any]:
+    "What this process works on. A generator, so that `train` begins the batches."
+    for batch in batches:
+        yield rows_of(batch, process_rank(), n_processes())

@@ -30,7 +30,9 @@ class History:
         "Add numbers to the row of a step, which may be new."
         if not self.rows or self.rows[-1]['step'] != step:
             self.rows.append(dict(step=step))
-        self.rows[-1].update(numbers)
+        # plain numbers, that any program reads
+        plain = {k: x.item() if hasattr(x, 'item') else x for k, x in numbers.items()}
+        self.rows[-1].update(plain)
 
     def column(self, name: str) -> tuple[list[int], list[Any]]:  # steps and values
         "The values of one name, with their steps, from the rows that have it."

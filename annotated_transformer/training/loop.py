@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -38,8 +39,8 @@ from annotated_transformer.training.optimizer import (
 )
 
 # %% auto #0
-__all__ = ['TrainConfig', 'batches_of_steps', 'Run', 'Callback', 'Clip', 'Log', 'train_step', 'NotFinite', 'check_finite',
-           'train', 'Interrupted']
+__all__ = ['TrainConfig', 'batches_of_steps', 'Run', 'Callback', 'Log', 'train_step', 'NotFinite', 'check_finite', 'train',
+           'Interrupted']
 
 # %% ../../nbs/2_training/4_training.ipynb #train-config
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class TrainConfig(Config):
         return build_optimizer(model, self.lr, self.weight_decay)
 
     def callbacks(self) -> list[Callback]:
-        return [Clip(self.max_grad_norm), Log(self.log_every)]
+        return [Log(self.log_every)]
 
 # %% ../../nbs/2_training/4_training.ipynb #batches-of-steps
 def batches_of_steps(
@@ -154,11 +155,16 @@ class Run:
 class Callback:
     "What else happens in a run. A subclass writes the moments that it needs."
 
-    order = 0  # the smallest first: -1 changes weights, 0 measures, 1 uses that, 2 saves a run
+    order = (
+        0  # the smallest first: -1 changes weights, 0 measures, 1 uses that, 2 saves a run
+    )
     name = ''  # of its state in a checkpoint; empty: the name of its class
 
     def begin(self, run: Run):
         "Before the first step."
+
+    def resume(self, run: Run):
+        "After all have begun: go on from an earlier run, if there is one."
 
     def before_update(self, run: Run):
         "The gradients are there, the weights are still the old ones."
@@ -177,22 +183,7 @@ class Callback:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]):
-        "Go on from there. It comes after `begin`."
-
-# %% ../../nbs/2_training/4_training.ipynb #clip
-class Clip(Callback):
-    """Shorten gradients that are too long. Source: Pascanu et al. 2013. Differs: the paper
-    doesn't clip."""
-
-    def __init__(
-        self,
-        max_norm: float | None,  # of all gradients together; None only measures
-    ):
-        self.max_norm = math.inf if max_norm is None else max_norm
-
-    def before_update(self, run):
-        parameters = run.model.parameters()
-        run.gradient_norm = nn.utils.clip_grad_norm_(parameters, self.max_norm)
+        "Go on from there. It comes after everybody's `begin`."
 
 # %% ../../nbs/2_training/4_training.ipynb #log
 class Log(Callback):
@@ -257,6 +248,10 @@ def train_step(
 
     for callback in run.callbacks:
         callback.before_update(run)
+
+    # clip, and measure in any case
+    max_norm = run.config.max_grad_norm or math.inf
+    run.gradient_norm = nn.utils.clip_grad_norm_(parameters, max_norm)
     check_finite(run)
 
     # update
@@ -302,9 +297,13 @@ def train(
 
     torch.manual_seed(config.seed)
     run = Run(model, optimizer, config, callbacks)
-    try:
+    with ExitStack() as stack:  # what is in it happens at the end, even after an error
+        stack.callback(model.eval)
         for callback in callbacks:
-            callback.begin(run)  # may resume an earlier run
+            stack.callback(callback.close)
+            callback.begin(run)
+        for callback in callbacks:
+            callback.resume(run)
 
         device = next(model.parameters()).device
         batches = draw_apart(batches, config.seed, device)
@@ -319,10 +318,6 @@ def train(
 
         for callback in callbacks:
             callback.end(run)
-    finally:
-        for callback in callbacks:
-            callback.close()
-        model.eval()
 
     if run.pause:
         raise Interrupted(run)
