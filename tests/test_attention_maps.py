@@ -1,5 +1,6 @@
-"""The maps of chapter 4.3: calls of all kinds, labels, refusals, and pictures whose labels don't touch."""
+"""The maps of chapters 4.3 and 4.5: calls of all kinds, labels, refusals, pictures, and the view as a piece of HTML."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from annotated_transformer.inspection.attention_maps import (
     plot_head_statistic,
     trace_attention,
 )
+from annotated_transformer.inspection.attention_view import attention_view
 from annotated_transformer.training.data import BOS, EOS
 
 CONFIG = TransformerConfig.preset("tiny", vocab_size=13)
@@ -198,3 +200,32 @@ def test_a_statistic_is_drawn_as_it_is():
     picture = plot_head_statistic(two, head_entropy)
     drawn = torch.tensor(picture.axes[0].images[0].get_array()).float()
     assert torch.allclose(drawn, head_entropy(two.weights["cross"]))
+
+
+def test_a_view_asks_no_host():
+    fragment = attention_view(two_heads_more()).fragment
+    without_data = re.sub(r'base64,[^"]*', "", fragment)
+    assert not re.search(r'https?:|//\w|@import|src="(?!data:)', without_data)
+
+
+def test_labels_of_a_view_are_no_markup():
+    evil = "</script><script>alert(1)</script>"
+    maps = torch.rand(1, 2, 1, 4).softmax(-1)
+    hostile = AttentionMaps(
+        {"cross": maps}, {"cross": ["A"]}, {"cross": [evil, "&", '"', "'"]}
+    )
+    fragment = attention_view(hostile).fragment
+    assert evil not in fragment and "<script>alert" not in fragment
+
+
+def test_a_view_of_a_large_model_is_small():
+    parts = "encoder self", "decoder self", "decoder cross"
+    words = {part: ["word"] * 60 for part in parts}
+    maps = {part: torch.rand(6, 8, 60, 60).softmax(-1) for part in parts}
+    assert len(attention_view(AttentionMaps(maps, words, words)).fragment) < 1e6
+
+
+def test_a_saved_view_has_a_title(tmp_path):
+    view = attention_view(two_heads_more())
+    page = view.save(tmp_path / "view.html", title="<reverse>").read_text()
+    assert view.fragment in page and "&lt;reverse&gt;" in page

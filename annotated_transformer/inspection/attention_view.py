@@ -16,15 +16,7 @@ from .widgets import STILL_NOTE
 from .attention_maps import AttentionMaps
 
 # %% auto #0
-__all__ = ['packed_file', 'static_fallback', 'AttentionView', 'attention_view']
-
-# %% ../../nbs/4_copy_task/5_attention_view.ipynb #packed-file
-def packed_file(
-    name: str,  # of a file beside this module
-) -> str:  # its text
-    "A file that comes with the library."
-    folder = files('annotated_transformer.inspection')
-    return folder.joinpath(name).read_text(encoding='utf-8')
+__all__ = ['static_fallback', 'packed_file', 'AttentionView', 'attention_view']
 
 # %% ../../nbs/4_copy_task/5_attention_view.ipynb #still-picture
 def static_fallback(
@@ -51,6 +43,14 @@ def static_fallback(
         columns=3,
         size=(3.4, 3.2),
     )
+
+# %% ../../nbs/4_copy_task/5_attention_view.ipynb #packed-file
+def packed_file(
+    name: str,  # of a file beside this module
+) -> str:  # its text
+    "A file that comes with the library."
+    folder = files('annotated_transformer.inspection')
+    return folder.joinpath(name).read_text(encoding='utf-8')
 
 # %% ../../nbs/4_copy_task/5_attention_view.ipynb #attentionview
 @dataclass(frozen=True)
