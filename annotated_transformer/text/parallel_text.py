@@ -29,9 +29,9 @@ from annotated_transformer.base.config import (
 from .tokenizer import check_text
 
 # %% auto #0
-__all__ = ['DROP_REASONS', 'INVISIBLE', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'LANGUAGE_CODES', 'NO_TEXT', 'HEADER_WORDS',
-           'CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'clean_text', 'clean_pairs', 'has_text', 'without_formats',
-           'fold_text', 'text_digest', 'ParallelText', 'plain_name', 'base_language', 'ending_language',
+__all__ = ['INVISIBLE', 'DROP_REASONS', 'OPENERS', 'BEGINNINGS', 'LANGUAGES', 'LANGUAGE_CODES', 'NO_TEXT', 'HEADER_WORDS',
+           'CLEANING_OPTIONS', 'COLUMN_OPTIONS', 'clean_text', 'has_text', 'without_formats', 'fold_text',
+           'text_digest', 'clean_pairs', 'ParallelText', 'plain_name', 'base_language', 'ending_language',
            'check_beginning', 'text_lines', 'read_text_files', 'read_tsv', 'as_tabs', 'format_hint', 'is_header',
            'read_pairs', 'select_options', 'corpus_paths', 'file_languages']
 
@@ -41,6 +41,39 @@ def clean_text(
 ) -> str:  # one form for what looks the same
     "Put a text into Unicode's composed form (NFC), with single spaces between words."
     return ' '.join(unicodedata.normalize('NFC', text).split())
+
+# %% ../../nbs/5_translation/2_parallel_text.ipynb #text-helpers
+INVISIBLE = {'Cc', 'Cf', 'Zl', 'Zp', 'Zs'}  # Unicode's controls, formats and blanks
+
+
+def has_text(
+    text: str,  # cleaned
+) -> bool:
+    "Whether a text has anything visible, and not only spaces or zero-width characters."
+    return any(unicodedata.category(character) not in INVISIBLE for character in text)
+
+
+def without_formats(
+    text: str,  # any
+) -> str:  # without soft hyphens, marks of direction, spaces of no width, ...
+    "Leave out Unicode's format characters, to compare texts: they can't be seen."
+    if text.isprintable():  # for speed: format characters aren't
+        return text
+    return ''.join(char for char in text if unicodedata.category(char) != 'Cf')
+
+
+def fold_text(
+    text: str,  # any
+) -> str:  # the same for texts that differ in case, spaces or format characters only
+    "Ignore case, extra spaces and what can't be seen, to compare texts."
+    return clean_text(without_formats(text).casefold())
+
+
+def text_digest(
+    *parts,  # texts, or numbers
+) -> bytes:  # 16, the same for the same texts on every machine
+    "A hash of texts. Different texts practically never share one."
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/5_translation/2_parallel_text.ipynb #clean-pairs
 DROP_REASONS = 'empty', 'too long', 'lengths too different', 'duplicate'
@@ -91,39 +124,6 @@ def clean_pairs(
                 yield cleaned
 
     return kept_pairs(), report
-
-# %% ../../nbs/5_translation/2_parallel_text.ipynb #text-helpers
-INVISIBLE = {'Cc', 'Cf', 'Zl', 'Zp', 'Zs'}  # Unicode's controls, formats and blanks
-
-
-def has_text(
-    text: str,  # cleaned
-) -> bool:
-    "Whether a text has anything visible, and not only spaces or zero-width characters."
-    return any(unicodedata.category(character) not in INVISIBLE for character in text)
-
-
-def without_formats(
-    text: str,  # any
-) -> str:  # without soft hyphens, marks of direction, spaces of no width, ...
-    "Leave out Unicode's format characters, to compare texts: they can't be seen."
-    if text.isprintable():  # for speed: format characters aren't
-        return text
-    return ''.join(char for char in text if unicodedata.category(char) != 'Cf')
-
-
-def fold_text(
-    text: str,  # any
-) -> str:  # the same for texts that differ in case, spaces or format characters only
-    "Ignore case, extra spaces and what can't be seen, to compare texts."
-    return clean_text(without_formats(text).casefold())
-
-
-def text_digest(
-    *parts,  # texts, or numbers
-) -> bytes:  # 16, the same for the same texts on every machine
-    "A hash of texts. Different texts practically never share one."
-    return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 # %% ../../nbs/5_translation/2_parallel_text.ipynb #paralleltext
 @dataclass(frozen=True, repr=False)
