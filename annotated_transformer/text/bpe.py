@@ -30,10 +30,10 @@ from ..base.extras import import_extra
 from ..base.memory import check_memory
 
 # %% auto #0
-__all__ = ['UNSPACED', 'CHARACTER', 'WORD', 'SPECIAL_TOKENS', 'SMALLEST', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS',
-           'byte_letters', 'split_into_characters', 'end_words_with_blank', 'require_tokenizers', 'byte_level',
-           'learn_byte_pairs', 'BPETokenizer', 'readable', 'check_vocabulary', 'check_setting', 'read_cutting',
-           'parse_tokenizer', 'read_tokenizer_file', 'drop_merges', 'SampledPairs']
+__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'UNSPACED', 'CHARACTER', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD',
+           'byte_letters', 'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'split_into_characters', 'readable',
+           'end_words_with_blank', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
+           'read_tokenizer_file', 'BPETokenizer', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #byte-letters-code
 def byte_letters() -> dict:  # letter -> byte, 256 of them
@@ -49,89 +49,6 @@ def byte_letters() -> dict:  # letter -> byte, 256 of them
     for i, byte in enumerate(others):
         byte_of[chr(256 + i)] = byte
     return byte_of
-
-# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #split-unspaced
-UNSPACED = (  # scripts without spaces between words, as a class of a regular expression
-    r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}'
-    '\u30fc\uff70'  # the sign of a long vowel in kana, which counts to no script
-    '\u3099\u309a\uff9e\uff9f'  # nor do the marks that turn ha into ba and pa
-)
-CHARACTER = rf'[{UNSPACED}]\p{{M}}*'  # with its marks
-
-
-def split_into_characters(
-    tokenizer,  # `tokenizers.Tokenizer`; changed in place
-):
-    "Make each character of `UNSPACED` a piece, and cut everything else as GPT-2 does."
-    library = require_tokenizers()
-    words = (
-        rf" ?[\p{{L}}&&[^{UNSPACED}]]+"
-        rf"| ?[\p{{N}}&&[^{UNSPACED}]]+"
-        rf"| ?[^\s\p{{L}}\p{{N}}{UNSPACED}]+"
-        r"|\s+(?!\S)|\s+"
-    )
-    pieces = library.Regex(rf"{CHARACTER}|'s|'t|'re|'ve|'m|'ll|'d|{words}")
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
-        [
-            library.pre_tokenizers.Split(pieces, 'isolated'),
-            library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-
-# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #end-words-with-blank
-WORD = r'\p{L}\p{M}\p{N}'  # letters, accents, digits
-
-
-def end_words_with_blank(
-    tokenizer,  # `tokenizers.Tokenizer`; changed in place
-    split_unspaced: bool = True,  # characters of `UNSPACED` get no space, and are cut
-):
-    """Let each word end with a space, also before a comma, where a joiner says that the
-    text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
-    library = require_tokenizers()
-    normalizers = library.normalizers
-    pre_tokenizers = library.pre_tokenizers
-    decoders = library.decoders
-    regex = library.Regex
-
-    # characters of a word, of none, and pieces of their own
-    word = f'[{WORD}]'
-    other = rf'[^\s{WORD}]'
-    alone = ''
-    if split_unspaced:
-        word = f'[{WORD}&&[^{UNSPACED}]]'
-        other = rf'[^\s{WORD}{UNSPACED}]'
-        alone = f'{CHARACTER}|'
-
-    # a space and a joiner between a word and what is none
-    end_of_word = regex(rf'(?<={word})(?={other}|\z)')
-    begin_of_word = regex(rf'(?<={other})(?={word})')
-    steps = [
-        normalizers.Replace(JOINER, ''),
-        normalizers.Replace(end_of_word, ' ' + JOINER),
-        normalizers.Replace(begin_of_word, JOINER + ' '),
-    ]
-    if tokenizer.normalizer is not None:
-        steps.insert(0, tokenizer.normalizer)
-    tokenizer.normalizer = normalizers.Sequence(steps)
-
-    # cut after the space
-    pieces = regex(rf'{alone}{word}+ ?|{other}+ ?|\s+')
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(pieces, 'isolated'),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-
-    # take out each space with a joiner beside it
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.ByteLevel(),
-            decoders.Replace(' ' + JOINER, ''),
-            decoders.Replace(JOINER + ' ', ''),
-        ]
-    )
 
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #learn-byte-pairs
 SPECIAL_TOKENS = '<pad>', '<bos>', '<eos>', '<unk>'  # their ids are 0, 1, 2, 3
@@ -193,6 +110,238 @@ def learn_byte_pairs(
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #split-unspaced
+UNSPACED = (  # scripts without spaces between words, as a class of a regular expression
+    r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}'
+    '\u30fc\uff70'  # the sign of a long vowel in kana, which counts to no script
+    '\u3099\u309a\uff9e\uff9f'  # nor do the marks that turn ha into ba and pa
+)
+CHARACTER = rf'[{UNSPACED}]\p{{M}}*'  # with its marks
+
+
+def split_into_characters(
+    tokenizer,  # `tokenizers.Tokenizer`; changed in place
+):
+    "Make each character of `UNSPACED` a piece, and cut everything else as GPT-2 does."
+    library = require_tokenizers()
+    words = (
+        rf" ?[\p{{L}}&&[^{UNSPACED}]]+"
+        rf"| ?[\p{{N}}&&[^{UNSPACED}]]+"
+        rf"| ?[^\s\p{{L}}\p{{N}}{UNSPACED}]+"
+        r"|\s+(?!\S)|\s+"
+    )
+    pieces = library.Regex(rf"{CHARACTER}|'s|'t|'re|'ve|'m|'ll|'d|{words}")
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [
+            library.pre_tokenizers.Split(pieces, 'isolated'),
+            library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #tokenizer-checks
+TOKENIZER_FILE = 'tokenizer.json'  # the library's own format
+BYTES = byte_letters()
+JOINER = '\u2060'  # Unicode's word joiner, which has no width
+LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
+
+
+def readable(
+    token: str,  # in the letters of bytes, or a special token
+) -> str:  # '▁' for a space, '\\xc3' for a byte of one, '‿' for a joiner
+    "A token as people can read it."
+    if token in LABELS:
+        return LABELS[token]
+    text = bytes(BYTES[letter] for letter in token).decode('utf-8', 'backslashreplace')
+    return printable(text.replace(' ', '▁').replace(JOINER, '‿'))
+
+# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #end-words-with-blank
+WORD = r'\p{L}\p{M}\p{N}'  # letters, accents, digits
+
+
+def end_words_with_blank(
+    tokenizer,  # `tokenizers.Tokenizer`; changed in place
+    split_unspaced: bool = True,  # characters of `UNSPACED` get no space, and are cut
+):
+    """Let each word end with a space, also before a comma, where a joiner says that the
+    text has none. Source: Sennrich et al. 2016. Differs: decoding gives the text back."""
+    library = require_tokenizers()
+    normalizers = library.normalizers
+    pre_tokenizers = library.pre_tokenizers
+    decoders = library.decoders
+    regex = library.Regex
+
+    # characters of a word, of none, and pieces of their own
+    word = f'[{WORD}]'
+    other = rf'[^\s{WORD}]'
+    alone = ''
+    if split_unspaced:
+        word = f'[{WORD}&&[^{UNSPACED}]]'
+        other = rf'[^\s{WORD}{UNSPACED}]'
+        alone = f'{CHARACTER}|'
+
+    # a space and a joiner between a word and what is none
+    end_of_word = regex(rf'(?<={word})(?={other}|\z)')
+    begin_of_word = regex(rf'(?<={other})(?={word})')
+    steps = [
+        normalizers.Replace(JOINER, ''),
+        normalizers.Replace(end_of_word, ' ' + JOINER),
+        normalizers.Replace(begin_of_word, JOINER + ' '),
+    ]
+    if tokenizer.normalizer is not None:
+        steps.insert(0, tokenizer.normalizer)
+    tokenizer.normalizer = normalizers.Sequence(steps)
+
+    # cut after the space
+    pieces = regex(rf'{alone}{word}+ ?|{other}+ ?|\s+')
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(pieces, 'isolated'),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+    # take out each space with a joiner beside it
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.ByteLevel(),
+            decoders.Replace(' ' + JOINER, ''),
+            decoders.Replace(JOINER + ' ', ''),
+        ]
+    )
+
+# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #parse-tokenizer
+def check_vocabulary(
+    vocabulary: dict,  # token -> id
+    merges: list,  # of pairs of tokens, in the order in which they apply
+):
+    "Refuse missing special tokens or bytes, ids with gaps, and merges of other tokens."
+    special_ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
+    if list(special_ids.values()) != [0, 1, 2, 3]:
+        raise argument_error('special tokens', special_ids, 'the ids 0, 1, 2 and 3')
+
+    missing = BYTES.keys() - vocabulary.keys()
+    if missing:
+        raise argument_error(
+            'vocabulary', f'none for {min(missing)!r}', 'a token for each of the 256 bytes'
+        )
+
+    ids = list(vocabulary.values())
+    whole = all(type(i) is int for i in ids)
+    if not whole or sorted(ids) != list(range(len(ids))):
+        raise argument_error(
+            'ids', f'others for {len(ids)} tokens', 'whole numbers from 0, each once'
+        )
+
+    for token in vocabulary:
+        if not token or not BYTES.keys() >= set(token):
+            raise argument_error('vocabulary', token, 'tokens in the letters of bytes')
+    for pair in merges:
+        if len(pair) != 2 or not vocabulary.keys() >= {*pair, ''.join(pair)}:
+            raise argument_error('merges', pair, 'two tokens that together are one')
+
+
+def check_setting(
+    name: str,  # what a file calls it
+    given,  # what it says
+    *expected,  # what can be meant
+):
+    "Refuse a setting under which texts would be cut in another way."
+    if given not in expected:
+        raise argument_error(name, given, ' or '.join(map(repr, expected)))
+
+
+def read_cutting(
+    parts: dict,  # of a `tokenizer.json`
+) -> dict:  # options of `byte_level`
+    "Read how texts are cut into words. Raises `ValueError` for a way that is not ours."
+    names = 'normalizer', 'pre_tokenizer', 'decoder'
+    flags = 'lowercase', 'whitespace_as_suffix', 'split_unspaced', 'nfkc'
+
+    # exactly as we would write it
+    bpe = require_tokenizers().models.BPE
+    ways = []
+    for values in product((False, True), repeat=len(flags)):
+        options = dict(zip(flags, values))
+        ours = json.loads(byte_level(bpe(), **options).to_str())
+        if all(parts[name] == ours[name] for name in names):
+            return options
+        ways.append(ours)
+
+    # nearly
+    if parts['pre_tokenizer'] and parts['pre_tokenizer']['type'] == 'Sequence':
+        for name in names:
+            if all(parts[name] != ours[name] for ours in ways):
+                raise argument_error(name, parts[name], 'one that BPETokenizer writes')
+        raise argument_error(', '.join(names), 'parts of several', 'those of one tokenizer')
+
+    # another program's file, with spaces at the beginning of words
+    normalizer = parts['normalizer']
+    cutting = parts['pre_tokenizer']
+    decoder = parts['decoder']
+    check_setting('normalizer', normalizer, None, {'type': 'Lowercase'})
+    check_setting('pre_tokenizer', cutting and cutting['type'], 'ByteLevel')
+    check_setting('add_prefix_space', cutting['add_prefix_space'], False)
+    check_setting('use_regex', cutting.get('use_regex', True), True)
+    check_setting('decoder', decoder and decoder['type'], 'ByteLevel')
+    return dict(lowercase=normalizer is not None, split_unspaced=False)
+
+
+def parse_tokenizer(
+    content: str,  # of a `tokenizer.json`
+):  # `tokenizers.Tokenizer`
+    """Build a tokenizer from the tokens and merges alone, so that no setting of a file
+    changes ids."""
+    parts = json.loads(content)
+    model = parts['model']
+
+    # settings that would change ids
+    check_setting('model', model.get('type'), 'BPE')
+    for option in (
+        'dropout',
+        'continuing_subword_prefix',
+        'end_of_word_suffix',
+        'byte_fallback',
+        'ignore_merges',
+    ):
+        check_setting(option, model.get(option) or None, None)
+    options = read_cutting(parts)
+
+    # special tokens: ours, and no other added ones
+    added = [token['content'] for token in parts['added_tokens']]
+    special = [token['content'] for token in parts['added_tokens'] if token['special']]
+    check_setting('added tokens', added, special)
+    check_setting('added tokens', special, [*SPECIAL_TOKENS])
+
+    # tokens and merges
+    merges = []
+    for pair in model['merges']:
+        if isinstance(pair, str):  # in older files
+            pair = pair.split(' ')
+        merges.append(tuple(pair))
+    check_vocabulary(model['vocab'], merges)
+
+    bpe = require_tokenizers().models.BPE(model['vocab'], merges)
+    tokenizer = byte_level(bpe, **options)
+    tokenizer.add_special_tokens(special)
+    tokenizer.encode_special_tokens = True  # '<pad>' in a text is text; files do not say so
+    return tokenizer
+
+
+def read_tokenizer_file(
+    folder: Path,  # of a model, or of other programs
+) -> str:  # content of `tokenizer.json`
+    "Read the file, and check it where the folder has a manifest that names it."
+    folder = wait_for_folder(folder)
+
+    def read(folder):
+        return (folder / TOKENIZER_FILE).read_text(encoding='utf-8')
+
+    if (folder / MANIFEST).exists() and TOKENIZER_FILE in read_manifest(folder)['files']:
+        return read_folder(folder, read, [TOKENIZER_FILE])
+    if not (folder / TOKENIZER_FILE).is_file():
+        raise FileNotFoundError(f'{folder / TOKENIZER_FILE} is missing')
+    return read(folder)
 
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #tokenizer
 class BPETokenizer:
@@ -352,155 +501,6 @@ class BPETokenizer:
             raise ValueError(
                 f'{Path(folder) / TOKENIZER_FILE} holds no tokenizer of byte pairs: {why}'
             ) from error
-
-# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #tokenizer-checks
-TOKENIZER_FILE = 'tokenizer.json'  # the library's own format
-BYTES = byte_letters()
-JOINER = '\u2060'  # Unicode's word joiner, which has no width
-LABELS = dict(zip(SPECIAL_TOKENS, ('PAD', 'BOS', 'EOS', 'UNK')))
-
-
-def readable(
-    token: str,  # in the letters of bytes, or a special token
-) -> str:  # '▁' for a space, '\\xc3' for a byte of one, '‿' for a joiner
-    "A token as people can read it."
-    if token in LABELS:
-        return LABELS[token]
-    text = bytes(BYTES[letter] for letter in token).decode('utf-8', 'backslashreplace')
-    return printable(text.replace(' ', '▁').replace(JOINER, '‿'))
-
-# %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #parse-tokenizer
-def check_vocabulary(
-    vocabulary: dict,  # token -> id
-    merges: list,  # of pairs of tokens, in the order in which they apply
-):
-    "Refuse missing special tokens or bytes, ids with gaps, and merges of other tokens."
-    special_ids = {token: vocabulary.get(token) for token in SPECIAL_TOKENS}
-    if list(special_ids.values()) != [0, 1, 2, 3]:
-        raise argument_error('special tokens', special_ids, 'the ids 0, 1, 2 and 3')
-
-    missing = BYTES.keys() - vocabulary.keys()
-    if missing:
-        raise argument_error(
-            'vocabulary', f'none for {min(missing)!r}', 'a token for each of the 256 bytes'
-        )
-
-    ids = list(vocabulary.values())
-    whole = all(type(i) is int for i in ids)
-    if not whole or sorted(ids) != list(range(len(ids))):
-        raise argument_error(
-            'ids', f'others for {len(ids)} tokens', 'whole numbers from 0, each once'
-        )
-
-    for token in vocabulary:
-        if not token or not BYTES.keys() >= set(token):
-            raise argument_error('vocabulary', token, 'tokens in the letters of bytes')
-    for pair in merges:
-        if len(pair) != 2 or not vocabulary.keys() >= {*pair, ''.join(pair)}:
-            raise argument_error('merges', pair, 'two tokens that together are one')
-
-
-def check_setting(
-    name: str,  # what a file calls it
-    given,  # what it says
-    *expected,  # what can be meant
-):
-    "Refuse a setting under which texts would be cut in another way."
-    if given not in expected:
-        raise argument_error(name, given, ' or '.join(map(repr, expected)))
-
-
-def read_cutting(
-    parts: dict,  # of a `tokenizer.json`
-) -> dict:  # options of `byte_level`
-    "Read how texts are cut into words. Raises `ValueError` for a way that is not ours."
-    names = 'normalizer', 'pre_tokenizer', 'decoder'
-    flags = 'lowercase', 'whitespace_as_suffix', 'split_unspaced', 'nfkc'
-
-    # exactly as we would write it
-    bpe = require_tokenizers().models.BPE
-    ways = []
-    for values in product((False, True), repeat=len(flags)):
-        options = dict(zip(flags, values))
-        ours = json.loads(byte_level(bpe(), **options).to_str())
-        if all(parts[name] == ours[name] for name in names):
-            return options
-        ways.append(ours)
-
-    # nearly
-    if parts['pre_tokenizer'] and parts['pre_tokenizer']['type'] == 'Sequence':
-        for name in names:
-            if all(parts[name] != ours[name] for ours in ways):
-                raise argument_error(name, parts[name], 'one that BPETokenizer writes')
-        raise argument_error(', '.join(names), 'parts of several', 'those of one tokenizer')
-
-    # another program's file, with spaces at the beginning of words
-    normalizer = parts['normalizer']
-    cutting = parts['pre_tokenizer']
-    decoder = parts['decoder']
-    check_setting('normalizer', normalizer, None, {'type': 'Lowercase'})
-    check_setting('pre_tokenizer', cutting and cutting['type'], 'ByteLevel')
-    check_setting('add_prefix_space', cutting['add_prefix_space'], False)
-    check_setting('use_regex', cutting.get('use_regex', True), True)
-    check_setting('decoder', decoder and decoder['type'], 'ByteLevel')
-    return dict(lowercase=normalizer is not None, split_unspaced=False)
-
-
-def parse_tokenizer(
-    content: str,  # of a `tokenizer.json`
-):  # `tokenizers.Tokenizer`
-    """Build a tokenizer from the tokens and merges alone, so that no setting of a file
-    changes ids."""
-    parts = json.loads(content)
-    model = parts['model']
-
-    # settings that would change ids
-    check_setting('model', model.get('type'), 'BPE')
-    for option in (
-        'dropout',
-        'continuing_subword_prefix',
-        'end_of_word_suffix',
-        'byte_fallback',
-        'ignore_merges',
-    ):
-        check_setting(option, model.get(option) or None, None)
-    options = read_cutting(parts)
-
-    # special tokens: ours, and no other added ones
-    added = [token['content'] for token in parts['added_tokens']]
-    special = [token['content'] for token in parts['added_tokens'] if token['special']]
-    check_setting('added tokens', added, special)
-    check_setting('added tokens', special, [*SPECIAL_TOKENS])
-
-    # tokens and merges
-    merges = []
-    for pair in model['merges']:
-        if isinstance(pair, str):  # in older files
-            pair = pair.split(' ')
-        merges.append(tuple(pair))
-    check_vocabulary(model['vocab'], merges)
-
-    bpe = require_tokenizers().models.BPE(model['vocab'], merges)
-    tokenizer = byte_level(bpe, **options)
-    tokenizer.add_special_tokens(special)
-    tokenizer.encode_special_tokens = True  # '<pad>' in a text is text; files do not say so
-    return tokenizer
-
-
-def read_tokenizer_file(
-    folder: Path,  # of a model, or of other programs
-) -> str:  # content of `tokenizer.json`
-    "Read the file, and check it where the folder has a manifest that names it."
-    folder = wait_for_folder(folder)
-
-    def read(folder):
-        return (folder / TOKENIZER_FILE).read_text(encoding='utf-8')
-
-    if (folder / MANIFEST).exists() and TOKENIZER_FILE in read_manifest(folder)['files']:
-        return read_folder(folder, read, [TOKENIZER_FILE])
-    if not (folder / TOKENIZER_FILE).is_file():
-        raise FileNotFoundError(f'{folder / TOKENIZER_FILE} is missing')
-    return read(folder)
 
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #drop-merges
 def drop_merges(
