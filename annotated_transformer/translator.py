@@ -29,46 +29,8 @@ from .core.transformer import Transformer
 from .base.atomic_folders import wait_for_folder
 
 # %% auto #0
-__all__ = ['PRETRAINED', 'pretrained_names', 'check_holds_model', 'find_model', 'Translator', 'read_line', 'translate_lines',
-           'translate', 'load_pretrained']
-
-# %% ../nbs/5_translation/4_using_a_translator.ipynb #find-model
-PRETRAINED = Path(str(files('annotated_transformer'))) / 'pretrained'
-
-
-def pretrained_names() -> list[str]:
-    "The names of the models that come with the package."
-    return sorted(path.parent.name for path in PRETRAINED.glob('*/config.json'))
-
-
-def check_holds_model(
-    folder: Path,  # that is there
-):
-    "Raise `FileNotFoundError` for a file, or for a folder without a model."
-    if (folder / CONFIG).is_file():
-        return
-    folder = wait_for_folder(folder)  # it may be replaced just now
-    if not folder.is_dir():
-        raise FileNotFoundError(f'{folder} is a file; expected the folder of a model')
-    if not (folder / CONFIG).is_file():
-        raise FileNotFoundError(f'{folder} holds no model: {CONFIG} is missing')
-
-
-def find_model(
-    model: str | os.PathLike[str],  # a folder, or the name of a model of the package
-) -> Path:  # its folder
-    "Where a model is. A folder that holds one comes first. Raises `FileNotFoundError`."
-    try:
-        folder = wait_for_folder(model)
-        check_holds_model(folder)
-        return folder
-    except FileNotFoundError as error:
-        names = pretrained_names()
-        if str(model) in names:
-            return PRETRAINED / str(model)
-        raise FileNotFoundError(
-            f'{error}; the models that come with the package are {", ".join(names)}'
-        ) from None
+__all__ = ['PRETRAINED', 'Translator', 'pretrained_names', 'check_holds_model', 'find_model', 'translate', 'load_pretrained',
+           'read_line', 'translate_lines']
 
 # %% ../nbs/5_translation/4_using_a_translator.ipynb #translator
 class Translator(NamedTuple):
@@ -227,6 +189,84 @@ class Translator(NamedTuple):
         target = [*answer, self.model.config.eos_id]
         return trace_attention(self.model, source, target, word=word)
 
+# %% ../nbs/5_translation/4_using_a_translator.ipynb #find-model
+PRETRAINED = Path(str(files('annotated_transformer'))) / 'pretrained'
+
+
+def pretrained_names() -> list[str]:
+    "The names of the models that come with the package."
+    return sorted(path.parent.name for path in PRETRAINED.glob('*/config.json'))
+
+
+def check_holds_model(
+    folder: Path,  # that is there
+):
+    "Raise `FileNotFoundError` for a file, or for a folder without a model."
+    if (folder / CONFIG).is_file():
+        return
+    folder = wait_for_folder(folder)  # it may be replaced just now
+    if not folder.is_dir():
+        raise FileNotFoundError(f'{folder} is a file; expected the folder of a model')
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(f'{folder} holds no model: {CONFIG} is missing')
+
+
+def find_model(
+    model: str | os.PathLike[str],  # a folder, or the name of a model of the package
+) -> Path:  # its folder
+    "Where a model is. A folder that holds one comes first. Raises `FileNotFoundError`."
+    try:
+        folder = wait_for_folder(model)
+        check_holds_model(folder)
+        return folder
+    except FileNotFoundError as error:
+        names = pretrained_names()
+        if str(model) in names:
+            return PRETRAINED / str(model)
+        raise FileNotFoundError(
+            f'{error}; the models that come with the package are {", ".join(names)}'
+        ) from None
+
+# %% ../nbs/5_translation/4_using_a_translator.ipynb #translate
+def translate(
+    translator: Translator | str | os.PathLike[str],  # loaded; or a folder or a name
+    sentences: list,  # of texts
+    *,
+    n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
+    beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
+    length_penalty: float = 0.6,  # alpha
+    early_stopping: bool = False,  # see `beam_search`
+    batch_size: int = 100,  # sentences decoded together
+) -> list:  # of texts, in the same order
+    """Translate sentences with a `Translator`, or with the one in a folder or of this name
+    (see `load_pretrained`)."""
+    if isinstance(translator, (str, os.PathLike)):
+        translator = Translator.load(translator)
+    if not isinstance(translator, Translator):
+        raise argument_error(
+            'translator',
+            type(translator).__name__,
+            'a Translator, as load_pretrained returns it, or its folder or name',
+        )
+    return translator.translate(
+        sentences,
+        n_best=n_best,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        early_stopping=early_stopping,
+        batch_size=batch_size,
+    )
+
+# %% ../nbs/5_translation/4_using_a_translator.ipynb #load-pretrained
+def load_pretrained(
+    name: str,  # of a model that comes with the package, such as 'numbers-en-de'
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+) -> Translator:
+    """Open a small trained model with its tokenizer. Raises `ValueError` that lists the
+    names there are. For a folder of yours, use `Translator.load`."""
+    check_choice('name', name, pretrained_names())
+    return Translator.load(PRETRAINED / name, device)
+
 # %% ../nbs/5_translation/4_using_a_translator.ipynb #translate-function
 def read_line(
     line: bytes,  # a sentence
@@ -280,43 +320,3 @@ def translate_lines(
         if n_best is None:
             answers = [[answer] for answer in answers]
         yield from zip(texts, answers, faults)
-
-
-def translate(
-    translator: Translator | str | os.PathLike[str],  # loaded; or a folder or a name
-    sentences: list,  # of texts
-    *,
-    n_best: int | None = None,  # of each, perhaps some alike; None: one, no list
-    beam_size: int = 5,  # hypotheses kept alive; 1 is greedy
-    length_penalty: float = 0.6,  # alpha
-    early_stopping: bool = False,  # see `beam_search`
-    batch_size: int = 100,  # sentences decoded together
-) -> list:  # of texts, in the same order
-    """Translate sentences with a `Translator`, or with the one in a folder or of this name
-    (see `load_pretrained`)."""
-    if isinstance(translator, (str, os.PathLike)):
-        translator = Translator.load(translator)
-    if not isinstance(translator, Translator):
-        raise argument_error(
-            'translator',
-            type(translator).__name__,
-            'a Translator, as load_pretrained returns it, or its folder or name',
-        )
-    return translator.translate(
-        sentences,
-        n_best=n_best,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        early_stopping=early_stopping,
-        batch_size=batch_size,
-    )
-
-
-def load_pretrained(
-    name: str,  # of a model that comes with the package, such as 'numbers-en-de'
-    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-) -> Translator:
-    """Open a small trained model with its tokenizer. Raises `ValueError` that lists the
-    names there are. For a folder of yours, use `Translator.load`."""
-    check_choice('name', name, pretrained_names())
-    return Translator.load(PRETRAINED / name, device)

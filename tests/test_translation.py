@@ -477,6 +477,33 @@ def test_a_model_gets_no_other_vocabulary(uncut, tmp_path):
         Translator.load(tmp_path / "model")
 
 
+def untrained(n_extra=0, **sizes):
+    from annotated_transformer import Transformer, TransformerConfig
+    from annotated_transformer.text.bpe import BPETokenizer
+
+    tokenizer = BPETokenizer.learn(["the cat", "a cow"], 262)
+    config = TransformerConfig.preset("tiny", vocab_size=len(tokenizer) + n_extra, **sizes)
+    return Translator(Transformer(config).eval(), tokenizer)
+
+
+def test_learned_positions_have_no_room_for_the_end_behind_the_longest_source():
+    translator = untrained(positions="learned", max_len=8)
+    assert (translator.longest_source, untrained(max_len=8).longest_source) == (7, 8)
+    assert len(translator.search([[5] * 7, [6]])) == 2
+    with pytest.raises(ValueError, match="sentence 1: got '8 tokens', expected at most 7"):
+        translator.search([[6], [5] * 8])
+
+
+def test_ids_without_a_token_become_nothing():
+    "A vocabulary may be rounded up."
+    translator = untrained(n_extra=3, output_bias=True, max_len=100)
+    with torch.no_grad():
+        translator.model.output.bias[-1] = 100.0  # writes nothing but the last id
+    assert translator.translate(["the cat", "a cow"]) == ["", ""]
+    assert translator.translate(["the cat"], n_best=2)[0][0] == ""
+    translator.trace("the cat")
+
+
 def test_the_tokenizer_knows_nothing_of_what_is_held_out(corpus, monkeypatch):
     config = TranslationConfig(corpus=corpus, **SMALL)
     _, usual, *_ = encode_parts(config)
