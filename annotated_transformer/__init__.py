@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .training.callbacks import StopOnSignal as StopOnSignal
     from .training.callbacks import WeightAverage as WeightAverage
     from .training.checkpoint import Checkpoints as Checkpoints
+    from .training.checkpoint import KeepEvaluated as KeepEvaluated
+    from .training.data import forever as forever
     from .training.progress import Progress as Progress
     from .core.transformer import Transformer as Transformer
     from .core.transformer import TransformerConfig as TransformerConfig
@@ -58,6 +60,7 @@ _PUBLIC = {
     # data
     "Batch": "training.data",
     "batch_pairs": "training.data",
+    "forever": "training.data",
     "batch_by_tokens": "training.data",
     "synthetic_pairs": "tasks.synthetic",
     # training
@@ -69,6 +72,7 @@ _PUBLIC = {
     "StopOnSignal": "training.callbacks",
     "WeightAverage": "training.callbacks",
     "Checkpoints": "training.checkpoint",
+    "KeepEvaluated": "training.checkpoint",
     "Progress": "training.progress",
     "save_model": "base.model_files",
     "load_model": "base.model_files",

@@ -129,8 +129,7 @@ def candidate_models(
     if not kept:
         raise OSError(f'no model could be written to {evaluated.folder}; is the disk full?')
 
-    losses = dict(zip(*history.column('eval_loss')))  # by step
-    best_step = min(kept, key=lambda step: (math.isnan(losses[step]), losses[step]))
+    best_step = evaluated.best_step(history)
 
     last = [*kept.values()][-config.n_average :]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'

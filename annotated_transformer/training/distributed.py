@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from ..base.config import argument_error
 from .history import History
 from .loop import Callback, TrainConfig, train
 from .loss import LossFn
@@ -205,6 +206,9 @@ def train_together(
     callbacks: Iterable[Callback] = (),  # in any order
 ) -> History:
     "`train` in all processes, which take the steps that one would take."
+    if n_processes() == 1 and int(os.environ.get('WORLD_SIZE', '1')) > 1:
+        given = 'a process that torchrun started, alone'
+        raise argument_error('train_together', given, '`with joined_processes():` around')
     if n_processes() > 1:
         loss_fn = shared_loss(model, loss_fn or config.loss_fn())
         batches = own_parts(batches)
