@@ -5,7 +5,6 @@
 # %% ../../nbs/5_translation/3_training_a_translator.ipynb #translation-imports
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
