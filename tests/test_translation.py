@@ -15,7 +15,6 @@ import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 from project import ROOT
@@ -24,6 +23,7 @@ from typer.testing import CliRunner
 from annotated_transformer import cli, translate
 from annotated_transformer.training.checkpoint import Checkpoints, KeepEvaluated
 from annotated_transformer.base.model_files import load_model, save_model
+from annotated_transformer.training.history import History
 from annotated_transformer import translator as inference
 from annotated_transformer.text.corpora import open_parallel_text
 from annotated_transformer.tasks import translation, translation_setup
@@ -128,15 +128,14 @@ def test_candidates_are_the_epoch_of_the_lowest_loss_and_the_mean_of_the_last(
         TranslationConfig(corpus=corpus, **SMALL),
         [1, 2, 3],
     )  # of three epochs two are averaged
-    folders = {step: tmp_path / f"epoch-{step}" for step in steps}
+    kept = KeepEvaluated(tmp_path)
+    folders = {step: tmp_path / f"step-{step:08}" for step in steps}
     for folder in folders.values():
         save_model(type(uncut.model)(uncut.model.config), folder)
     losses = [1.0, 1.1, 1.2]
     losses[best] = 0.5
-    history = SimpleNamespace(column=lambda name: {"eval_loss": (steps, losses)}[name])
-    found = candidate_models(
-        config, history, SimpleNamespace(folders=lambda: folders), torch.device("cpu")
-    )
+    rows = [dict(step=step, eval_loss=loss) for step, loss in zip(steps, losses)]
+    found = candidate_models(config, History(rows), kept, torch.device("cpu"))
     weights = [
         load_model(folder, type(uncut.model)).state_dict() for folder in folders.values()
     ]
