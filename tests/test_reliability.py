@@ -144,19 +144,6 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(tmp_path):
     record("kills", kills)
 
 
-@pytest.fixture
-def usual_signals():
-    "As in a shell: what is started in the background or by nohup ignores some, and so do its children."
-    before = {
-        number: signal.signal(number, signal.SIG_DFL)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def test_each_signal_stops_a_training_after_a_whole_step(tmp_path, usual_signals):
     children = {
         number: process(tmp_path / signal.Signals(number).name, 10**6)

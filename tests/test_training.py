@@ -94,6 +94,22 @@ class Send(Callback):
             os.kill(os.getpid(), self.number)
 
 
+class Count(Callback):
+    "One's own callback, with a state."
+
+    def begin(self, run):
+        self.n = 0
+
+    def after_step(self, run):
+        self.n += 1
+
+    def state_dict(self):
+        return dict(n=self.n)
+
+    def load_state_dict(self, state):
+        self.n = state["n"]
+
+
 class Lion(torch.optim.Optimizer):
     "One's own optimizer, with one state for each weight."
 
@@ -182,19 +198,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def usual_signals():
-    "As in a shell: what is started in the background or by nohup ignores some."
-    before = {
-        number: signal.signal(number, signal.SIG_DFL)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 # ---- four steps ----
@@ -301,19 +304,6 @@ run([*usual_callbacks({str(tmp_path)!r}), Send(13, signal.SIGKILL)])
 
 
 def test_a_callback_of_ones_own_goes_on_from_its_state(tmp_path):
-    class Count(Callback):
-        def begin(self, run):
-            self.n = 0
-
-        def after_step(self, run):
-            self.n += 1
-
-        def state_dict(self):
-            return dict(n=self.n)
-
-        def load_state_dict(self, state):
-            self.n = state["n"]
-
     killed([Count(), Checkpoints(tmp_path, every_steps=5), Kill(8, 0)])
     count = Count()
     run([count, Checkpoints(tmp_path, every_steps=5)])
@@ -897,22 +887,13 @@ def test_folders_of_other_names_are_left_alone(tmp_path):
 
 @pytest.mark.parametrize("order", [-3, 0, 2, 9])
 def test_a_state_comes_after_everybodys_begin(tmp_path, order):
-    class Count(Callback):
-        def begin(self, run):
-            self.n = 0
+    def counting():
+        count = Count()
+        count.order = order
+        return count
 
-        def after_step(self, run):
-            self.n += 1
-
-        def state_dict(self):
-            return dict(n=self.n)
-
-        def load_state_dict(self, state):
-            self.n = state["n"]
-
-    Count.order = order
-    killed([Checkpoints(tmp_path, every_steps=5), Count(), Kill(13, 10)])
-    count = Count()
+    killed([Checkpoints(tmp_path, every_steps=5), counting(), Kill(13, 10)])
+    count = counting()
     run([Checkpoints(tmp_path, every_steps=5), count])
     # what comes after the checkpoint in a step isn't in it
     assert count.n == (STEPS if order < Checkpoints.order else STEPS - 1)
@@ -1017,3 +998,27 @@ def test_a_loss_without_a_count_is_refused():
         train(
             new_model(), shuffled_loader(), CONFIG, loss_fn=lambda m, b: measure(m)["loss"]
         )
+
+
+def test_the_batches_of_several_processes_are_begun_by_the_run():
+    "`train` seeds before it begins them, so that all processes shuffle alike."
+    from annotated_transformer.training.distributed import own_parts
+
+    begun = []
+
+    class Batches:
+        def __iter__(self):
+            begun.append(True)
+            return iter([torch.arange(4)])
+
+    parts = own_parts(Batches())
+    assert not begun
+    assert next(parts).tolist() == [0, 1, 2, 3] and begun
+
+
+def test_processes_that_have_not_joined_are_told(monkeypatch):
+    from annotated_transformer.training.distributed import train_together
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="joined_processes"):
+        train_together(new_model(), shuffled_loader(), CONFIG)
