@@ -160,7 +160,8 @@ class WeightAverage(Callback):
 
 # %% ../../nbs/2_training/5_callbacks.ipynb #stop-on-signal
 class StopOnSignal(Callback):
-    "After Ctrl-C or SIGTERM, finish the step, save and end. A second one ends at once."
+    """After Ctrl-C or SIGTERM, finish the step and end. A second one ends at once, unless
+    several processes train together."""
 
     def __init__(self):
         self.usual = {}  # signal -> what it does elsewhere

@@ -155,9 +155,8 @@ class Run:
 class Callback:
     "What else happens in a run. A subclass writes the moments that it needs."
 
-    order = (
-        0  # the smallest first: -1 changes weights, 0 measures, 1 uses that, 2 saves a run
-    )
+    # the smallest first: -1 averages weights, 0 measures, 1 uses that, 2 saves a run
+    order = 0
     name = ''  # of its state in a checkpoint; empty: the name of its class
 
     def begin(self, run: Run):
@@ -167,7 +166,7 @@ class Callback:
         "After all have begun: go on from an earlier run, if there is one."
 
     def before_update(self, run: Run):
-        "The gradients are there, the weights are still the old ones."
+        "The gradients are there, not clipped yet, and the weights are still the old ones."
 
     def after_step(self, run: Run):
         "The weights are new."
