@@ -194,7 +194,7 @@ def test_the_loss_equals_the_formula_with_a_table(
     pad = -1 if pad_id is None else pad_id
     words = torch.arange(vocab_size) != pad
     right = F.one_hot(targets, vocab_size).double()
-    q = ((1 - smoothing) * right + smoothing / words.sum()) * words
+    q = ((1 - smoothing) * right + smoothing / int(words.sum())) * words
     q[targets == pad] = 0
 
     leaf = logits.clone().requires_grad_()
