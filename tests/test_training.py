@@ -86,11 +86,15 @@ class Draw(Callback):
 
 
 class Send(Callback):
-    def __init__(self, step, number):
-        self.step, self.number = step, number
+    def __init__(self, step, number, moment="before_update"):
+        self.step, self.number, self.moment = step, number, moment
 
     def before_update(self, run):
-        if run.step == self.step:
+        if (run.step, self.moment) == (self.step, "before_update"):
+            os.kill(os.getpid(), self.number)
+
+    def end(self, run):
+        if (run.step, self.moment) == (self.step, "end"):
             os.kill(os.getpid(), self.number)
 
 
@@ -378,6 +382,16 @@ def test_after_nan_a_number_is_better():
     assert history.steps == 14
 
 
+def test_a_run_that_ends_early_has_its_last_row_and_its_last_evaluation():
+    stops = Evaluate(scores(3, 2, 2), 3, patience=1, metric="f1")
+    at_the_end = Evaluate(measure, name="final")
+
+    _, history = run([stops, at_the_end], config=CONFIG.replace(log_every=5))
+
+    assert history.column("loss")[0] == [5, 9]
+    assert history.column("final_loss")[0] == [9]
+
+
 def test_without_a_first_number_patience_still_ends():
     _, history = run([Evaluate(scores(*9 * [math.nan]), 2, patience=3, metric="f1")])
 
@@ -472,10 +486,18 @@ def test_a_signal_ends_the_run_after_its_step_and_it_is_saved(
     assert same(whole, resumed) and rows(again) == rows(history)
 
 
-def test_in_the_last_step_there_is_nothing_to_interrupt(usual_signals):
-    _, history = run([StopOnSignal(), Send(STEPS, signal.SIGINT)])
+@pytest.mark.parametrize("moment", ["before_update", "end"])
+def test_a_signal_in_the_last_step_is_heard_and_the_run_is_whole(
+    tmp_path, usual_signals, moment
+):
+    whole, history = run(usual_callbacks())
+    send = Send(STEPS, signal.SIGINT, moment)
 
-    assert history.steps == STEPS
+    with pytest.raises(Interrupted, match=f"^SIGINT after step {STEPS}$"):
+        run([*usual_callbacks(tmp_path), send, StopOnSignal()])
+    resumed, again = run(usual_callbacks(tmp_path), seed=9)
+
+    assert same(whole, resumed) and rows(again) == rows(history)
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path, usual_signals):
@@ -1022,3 +1044,41 @@ def test_processes_that_have_not_joined_are_told(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="joined_processes"):
         train_together(new_model(), shuffled_loader(), CONFIG)
+
+
+def test_a_rate_that_is_set_between_two_runs_counts():
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    config = TrainConfig(steps=4, warmup_steps=2, log_every=1)
+    batches = [Batch.from_pairs(PAIRS[:4])] * 4
+
+    first = train(model, batches, config, optimizer=optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    optimizer.param_groups[0]["lr"] = 0.25
+    second = train(model, batches, config, optimizer=optimizer)
+
+    halves = [rate / 2 for rate in first.column("lr")[1]]
+    assert second.column("lr")[1] == halves
+
+
+def test_counts_may_be_weights():
+    "Examples that weigh a tenth each take the step of examples that weigh one each."
+
+    def weighted(share):
+        def loss_fn(model, batch):
+            loss, n = sequence_loss(model, batch)
+            return share * loss, share * n
+
+        return loss_fn
+
+    models = [new_model(dropout=0.0) for _ in range(2)]
+    batches = [Batch.from_pairs([PAIRS[0]])]
+    for model, share in zip(models, (1, 0.1)):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        config = TrainConfig(steps=1, warmup_steps=1, max_grad_norm=None)
+        train(model, batches, config, loss_fn=weighted(share), optimizer=optimizer)
+
+    assert all(
+        torch.allclose(a, b, atol=1e-6)
+        for a, b in zip(models[0].parameters(), models[1].parameters())
+    )

@@ -186,8 +186,10 @@ class StopOnSignal(Callback):
 
     def after_step(self, run):
         # not in `note`, which may come between two callbacks of a step
-        if self.received and run.step < run.config.steps:
+        if self.received:
             run.pause = self.received
+
+    end = after_step  # the signal may come after the last look
 
     def close(self):
         for number, handler in self.usual.items():

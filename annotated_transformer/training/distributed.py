@@ -176,7 +176,7 @@ def shared_loss(
         loss, n = loss_fn(runner, part)
         counts = torch.tensor(n, device=loss.device)
         dist.all_reduce(counts)
-        return SumOverProcesses.apply(loss), int(counts)
+        return SumOverProcesses.apply(loss), counts.item()
 
     return summed
 
@@ -194,6 +194,8 @@ class Together(Callback):
         wishes = gather_values((run.stop, run.pause))
         run.stop = max(stop for stop, pause in wishes)
         run.pause = max(pause for stop, pause in wishes)
+
+    end = after_step  # signals may come after the last step
 
 # %% ../../nbs/8_speed/4_distributed.ipynb #train-together
 def train_together(

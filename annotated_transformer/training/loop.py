@@ -40,7 +40,7 @@ from annotated_transformer.training.optimizer import (
 
 # %% auto #0
 __all__ = ['TrainConfig', 'batches_of_steps', 'Run', 'Callback', 'Log', 'train_step', 'NotFinite', 'check_finite', 'train',
-           'Interrupted']
+           'restore_rates', 'Interrupted']
 
 # %% ../../nbs/2_training/4_training.ipynb #train-config
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ class Run:
         return self.step >= self.config.steps or bool(self.stop or self.pause)
 
     def is_due(self, every: int) -> bool:  # 0: only at the last step
-        return self.step == self.config.steps or (every > 0 and self.step % every == 0)
+        is_last = self.step == self.config.steps or bool(self.stop)
+        return is_last or (every > 0 and self.step % every == 0)
 
 # %% ../../nbs/2_training/4_training.ipynb #callback
 class Callback:
@@ -187,6 +188,8 @@ class Callback:
 # %% ../../nbs/2_training/4_training.ipynb #log
 class Log(Callback):
     "Note the loss and the rate in the history."
+
+    order = 1  # after those who may stop the run, so that its last step has a row
 
     def __init__(
         self,
@@ -240,10 +243,10 @@ def train_step(
         count += n
 
     # from sums to means: only now is it known over how many
-    run.loss = total / max(1, count)
+    run.loss = total / (count or 1)
     for parameter in parameters:
         if parameter.grad is not None:
-            parameter.grad /= max(1, count)
+            parameter.grad /= count or 1
 
     for callback in run.callbacks:
         callback.before_update(run)
@@ -298,6 +301,7 @@ def train(
     run = Run(model, optimizer, config, callbacks)
     with ExitStack() as stack:  # what is in it happens at the end, even after an error
         stack.callback(model.eval)
+        stack.callback(restore_rates, optimizer)
         for callback in callbacks:
             stack.callback(callback.close)
             callback.begin(run)
@@ -321,6 +325,12 @@ def train(
     if run.pause:
         raise Interrupted(run)
     return run.history
+
+
+def restore_rates(optimizer: torch.optim.Optimizer):
+    "Between two runs the rates are the peaks, and whoever changes one is heard."
+    for group in optimizer.param_groups:
+        group['lr'] = group.pop('initial_lr', group['lr'])
 
 # %% ../../nbs/2_training/4_training.ipynb #interrupted
 class Interrupted(KeyboardInterrupt):
