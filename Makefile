@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-TESTS ?= nbs tests
+TESTS ?=
 # the chapters of the model
 MODEL := $(wildcard nbs/1_model/[2-8]_*.ipynb)
 BIN := $(VENV)/bin
@@ -15,7 +15,7 @@ PIP := PYTHONWARNINGS=ignore "$(BIN)/python" -m pip --disable-pip-version-check 
 PINS := settings.ini setup.py constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help copy-task lint check test gpu docs notebooks lab core dev hooks clean distclean
+.PHONY: help copy-task lint check test site long gpu docs notebooks lab core dev hooks clean distclean
 
 # make splits names at blanks: the folder it made or removed would not be the one that was meant.
 ifneq "$(words $(VENV))" "1"
@@ -36,16 +36,22 @@ lint: $(VENV)/.dev ## what ruff says of the code and its format
 	"$(BIN)/ruff" format --check
 
 check: lint ## lint, exported modules, fast tests and the chapters of the model, in about a minute
-	$(PYTEST) -q -m "not slow" $(MODEL) tests $(ARGS)
+	$(PYTEST) -q -m "not slow and not long and not site" $(MODEL) tests $(ARGS)
 
-test: $(VENV)/.dev ## run all notebooks and tests/ (TESTS=nbs/1_model/2_attention.ipynb for one, NBFLAGS=slow for slow cells too)
-	$(PYTEST) -v --durations=10 $(TESTS) $(ARGS)
+test: $(VENV)/.dev ## run the notebooks and tests/ without the next two (TESTS=nbs/1_model/2_attention.ipynb for one, NBFLAGS=slow for slow cells too)
+	$(PYTEST) -v --durations=10 $(or $(TESTS),-m "not long and not site" nbs tests) $(ARGS)
+
+site: $(VENV)/.dev ## build the site into docs/_build/html, and try it in a browser (needs npm and Chromium)
+	$(PYTEST) -v --durations=10 -m site tests $(ARGS)
+
+long: $(VENV)/.dev ## run the chapters that train for minutes, and the tests that take as long
+	$(PYTEST) -v --durations=10 -m long nbs tests $(ARGS)
 
 # No set-up: a machine with a GPU has its own PyTorch, and perhaps no network.
 gpu: ## measure on a GPU all that is owed, in nine minutes; call it again to go on (ARGS=--list, ARGS=--rehearse)
 	"$(or $(wildcard $(BIN)/python),$(PYTHON))" benchmarks/support/gpu.py $(ARGS)
 
-docs: $(VENV)/.dev ## build the site into docs/_build/html
+docs: $(VENV)/.dev ## build the site into docs/_build/html, and no more
 	"$(BIN)/python" docs/fetch_mathjax.py
 	"$(BIN)/sphinx-build" -W --keep-going -q -b html -c docs nbs docs/_build/html
 	@echo "The site is at docs/_build/html/index.html"

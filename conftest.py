@@ -15,13 +15,28 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent / "tests"
 LIMIT = 600  # seconds for one notebook; slow cells take the time they need
-# These train for most of a minute each. They run where they are named, and with THOROUGH=1, as on GitHub.
+# These take longer than 25 seconds each, most of it to train: `make long` runs them, and `make test` where they are named.
 LONG = (
-    "3_training_a_translator.ipynb",
-    "2_language_model.ipynb",
-    "4_topic_classification.ipynb",
-    "8_captioning.ipynb",
+    "1_model/1_why_attention",
+    "1_model/9_one_page",
+    "2_training/3_optimizer",
+    "2_training/4_training",
+    "4_copy_task/2_copy_task",
+    "4_copy_task/4_sentence_pairs",
+    "5_translation/3_training_a_translator",
+    "6_descendants/2_language_model",
+    "6_descendants/4_topic_classification",
+    "6_descendants/6_image_classification",
+    "6_descendants/8_captioning",
+    "7_since_2017/3_llama",
+    "8_speed/4_distributed",
+    "9_practice/2_bugs_in_training",
+    "9_practice/3_check_transformer",
+    "9_practice/4_from_a_blog_post",
+    "reference/command_line",
 )
+for name in LONG:
+    assert (TESTS.parent / "nbs" / f"{name}.ipynb").exists(), f"LONG has no notebook {name}"
 
 
 def pytest_collect_file(parent, file_path):
@@ -36,15 +51,13 @@ class NotebookFailed(Exception):
 class NotebookFile(pytest.File):
     def collect(self):
         # the file's own id, so that the item reads as a path and can be pasted back to pytest
-        yield Notebook.from_parent(self, name=self.path.name, nodeid=self.nodeid)
+        notebook = Notebook.from_parent(self, name=self.path.name, nodeid=self.nodeid)
+        if f"{self.path.parent.name}/{self.path.stem}" in LONG:
+            notebook.add_marker("long")
+        yield notebook
 
 
 class Notebook(pytest.Item):
-    def setup(self):
-        named = any(Path(argument).name == self.path.name for argument in self.config.args)
-        if self.path.name in LONG and not named and "THOROUGH" not in os.environ:
-            pytest.skip("trains for most of a minute: name it, or set THOROUGH=1")
-
     def runtest(self):
         flags = os.environ.get("NBFLAGS", "").replace(",", " ").split()
         with tempfile.TemporaryDirectory() as folder:

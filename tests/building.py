@@ -4,6 +4,7 @@ import functools
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -36,12 +37,13 @@ def build(tmp_path_factory):
     if os.environ.get("PYTEST_XDIST_WORKER"):
         base = base.parent  # shared by the workers: who comes second waits for the first
 
-    target = base / "site"
+    target = ROOT / "docs" / "_build" / "html"  # as `make docs`
     ended = base / "site.json"
     words = "-W --keep-going -q -b html -c docs nbs".split()
 
     with FileLock(base / "site.lock"):
         if not ended.exists():
+            shutil.rmtree(target, ignore_errors=True)  # all warnings come again
             done = subprocess.run(
                 [sys.executable, "-m", "sphinx", *words, target],
                 cwd=ROOT,

@@ -9,15 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
-
-# GitHub sets it. Without it `make test` leaves out what takes longest, and stays within 15 minutes on two cores.
-THOROUGH = "THOROUGH" in os.environ
-only_thorough = pytest.mark.skipif(
-    not THOROUGH, reason="takes long: THOROUGH=1 runs it, as on GitHub"
-)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import PACKAGE, ROOT, only_thorough
+from project import PACKAGE, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def test_results_are_not_written_among_the_pictures(pictures):
     assert sorted(os.listdir(pictures)) == before
 
 
-@only_thorough
+@pytest.mark.long
 def test_curves_are_written_for_tensorboard(tmp_path):
     "For each of BERT's trainings; and whoever has no TensorBoard is told before anything is trained."
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

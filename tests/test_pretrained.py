@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from project import ROOT, only_thorough
+from project import ROOT
 from typer.testing import CliRunner
 
 from annotated_transformer import load_pretrained
@@ -19,9 +19,7 @@ from support import pretrain
 NAMES = pretrained_names()
 # to write out the numbers takes longer than to translate them
 SCORED = [
-    pytest.param(name, marks=[pytest.mark.slow, only_thorough])
-    if name.startswith("numbers")
-    else name
+    pytest.param(name, marks=[pytest.mark.long]) if name.startswith("numbers") else name
     for name in NAMES
 ]
 

@@ -36,7 +36,6 @@ def test_licence_is_the_one_that_settings_name():
 def test_ci_tries_both_ends_of_what_settings_allow():
     path = ROOT / ".github" / "workflows" / "test.yml"
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert workflow["env"]["THOROUGH"], "somewhere everything has to run"
     library = workflow["jobs"]["library"]
     matrix = library["strategy"]["matrix"]
     assert matrix["python"][0] == settings()["min_python"]
@@ -53,6 +52,12 @@ def test_ci_tries_both_ends_of_what_settings_allow():
     command = library["steps"][-1]["run"].split()
     missing = [word for word in command[2:] if not (ROOT / word).exists()]
     assert command[0] == "pytest" and not missing, missing
+
+
+def test_ci_runs_what_make_test_leaves_out():
+    said = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for target in ("lint", "test", "site", "long"):
+        assert f"\nmake {target}\n" in said, target
 
 
 def test_nightly_rounds_like_every_processor():
