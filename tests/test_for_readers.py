@@ -1,6 +1,6 @@
 "Notebooks elsewhere: in Colab they find the library, and what they say of other chapters leads there."
 
-import importlib.util
+import importlib
 import sys
 from types import ModuleType
 
@@ -12,11 +12,8 @@ from project import ROOT, chapters, settings
 @pytest.fixture(scope="module")
 def script():
     "tools/for_readers.py, as a module."
-    path = ROOT / "tools" / "for_readers.py"
-    spec = importlib.util.spec_from_file_location("for_readers", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "tools"))
+    return importlib.import_module("for_readers")
 
 
 # ---- Colab ----
