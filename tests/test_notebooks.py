@@ -8,6 +8,8 @@ import nbformat
 import pytest
 from project import ROOT, chapters
 
+from annotated_transformer.inspection.widgets import WIDGETS, widget_file
+
 sys.path.insert(0, str(ROOT / "tools"))
 from fold_cells import FOLDED, is_aside
 from run_notebooks import fingerprint
@@ -23,6 +25,26 @@ def test_outputs_come_from_the_code_that_is_there():
             stale.append(f"make notebooks ARGS=nbs/{chapter.name}.ipynb")
 
     assert not stale, "run them again:\n" + "\n".join(stale)
+
+
+@pytest.mark.slow
+def test_chapters_show_the_widgets_of_today():
+    "A change to a script or a style sheet is seen in a chapter when it has been run again."
+    used = set()
+    for chapter in chapters():
+        for cell in chapter.cells:
+            for output in cell.outputs:
+                shown = "".join(output.get("data", {}).get("text/html", ""))
+                if not shown.startswith('<div class="book-widget"'):
+                    continue
+                name = re.search(r'data-widget="([\w-]+)"', shown)[1]
+                used.add(name)
+                style = widget_file("common.css") + widget_file(f"{name}.css")
+                script = widget_file("common.js") + widget_file(f"{name}.js")
+                is_current = f"<style>{style}</style>" in shown
+                is_current = is_current and f"<script>{{{script}}}</script>" in shown
+                assert is_current, f"run {chapter.path.name} again"
+    assert used == set(WIDGETS)
 
 
 def test_no_output_is_an_error_or_a_warning():

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['COLOURS', 'FONT', 'css_class', 'svg_colours', 'dark_style', 'Diagram', 'diagram', 'save_page', 'text_width',
-           'lower_and_raise', 'svg_text', 'svg_rect', 'svg_box', 'svg_circle', 'towards', 'svg_arrow']
+__all__ = ['COLOURS', 'FONT', 'css_class', 'svg_colours', 'dark_style', 'Diagram', 'diagram', 'text_width', 'lower_and_raise',
+           'svg_text', 'svg_rect', 'svg_box', 'svg_circle', 'towards', 'svg_arrow']
 
 # %% ../../nbs/reference/svg.ipynb #colours
 COLOURS = {  # kind -> fill and edge on a light page, then on a dark one
@@ -128,24 +128,6 @@ def diagram(
 {elements}</svg>
 ''',
     )
-
-# %% ../../nbs/reference/svg.ipynb #page-of-html
-def save_page(
-    path,  # of the file
-    title: str,  # of the page, and the heading on it
-    fragment: str,  # HTML
-) -> Path:
-    "Write a piece of HTML as a page of its own, for light and dark and for phones."
-    words = html.escape(title)
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="color-scheme" content="light dark">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{words}</title></head><body>'
-        f'<main><h1>{words}</h1>{fragment}</main></body></html>\n'
-    )
-    Path(path).write_text(page, encoding='utf-8')
-    return Path(path)
 
 # %% ../../nbs/reference/svg.ipynb #svg-elements
 def text_width(

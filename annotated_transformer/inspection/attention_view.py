@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
-from ..figures.svg import save_page
-from .widgets import STILL_NOTE
 from .attention_maps import AttentionMaps
+from .widgets import STILL_NOTE, save_page
 
 # %% auto #0
 __all__ = ['static_fallback', 'packed_file', 'AttentionView', 'attention_view']

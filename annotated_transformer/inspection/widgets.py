@@ -9,44 +9,26 @@ import base64
 import html
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from annotated_transformer.base.config import (
-    argument_error,
-    check_choice,
-    check_flags,
-    check_numbers,
-    check_sizes,
-    is_number,
-)
-from annotated_transformer.figures.svg import (
-    Diagram,
-    diagram,
-    save_page,
-    svg_arrow,
-    svg_circle,
-    svg_colours,
-    svg_rect,
-    svg_text,
-    text_width,
-)
+import torch
+
+from ..base.config import argument_error, check_choice
 
 # %% auto #0
-__all__ = ['STILL_NOTE', 'Widget', 'widget']
+__all__ = ['STILL_NOTE', 'Widget', 'save_page', 'widget']
 
 # %% ../../nbs/reference/widgets.ipynb #content
 class Content(NamedTuple):
     "What a widget shows."
 
     title: str  # in words, for those who can't see it
-    still: Diagram  # its first state
-    data: dict  # for its script
+    still: list  # rows of a table, the first one its head, where no script runs
+    data: dict  # for the script
 
 
 WIDGETS: dict[str, Callable[..., Content]] = {}
@@ -55,7 +37,7 @@ WIDGETS: dict[str, Callable[..., Content]] = {}
 def named(
     name: str,  # of the script
 ):
-    "Register the function that checks a widget's data and draws it."
+    "Register the function that makes a widget's data."
 
     def register(function):
         WIDGETS[name] = function
@@ -63,7 +45,7 @@ def named(
 
     return register
 
-# %% ../../nbs/reference/widgets.ipynb #widget-file
+
 def widget_file(
     name: str,  # of a file in the folder of scripts
 ) -> str:  # its text; empty if there is none
@@ -71,27 +53,35 @@ def widget_file(
     path = files('annotated_transformer.inspection') / 'widget_scripts' / name
     return path.read_text(encoding='utf-8') if path.is_file() else ''
 
-# %% ../../nbs/reference/widgets.ipynb #picture-address
-def picture_address(
-    svg: str,  # of a `Diagram`
-) -> str:  # an address that holds the picture itself
-    "A drawing as a data address. Quotes in its texts are escaped already."
-    look = r'class="([\w-]+)" fill="(\S+)" stroke="(\S+)"'
-    rules = {
-        f'.{name}{{fill:{fill};stroke:{edge}}}'
-        for name, fill, edge in re.findall(look, svg)
-    }
-    svg = re.sub(look, r'class="\1"', svg)
-    svg = svg.replace('<style>', '<style>' + ''.join(sorted(rules)), 1)
-    svg = svg.replace(' font-weight="normal"', '')
+# %% ../../nbs/reference/widgets.ipynb #widget-helpers
+def html_table(title, rows):
+    "Rows of text, of which the first is the head."
+    lines = [f'<caption>{title}</caption>']
+    for i, row in enumerate(rows):
+        tag = 'td' if i else 'th'
+        cells = [f'<{tag}>{html.escape(text)}</{tag}>' for text in row]
+        lines.append(f'<tr>{"".join(cells)}</tr>')
+    return f'<table>{"".join(lines)}</table>'
 
-    svg = svg.replace("'", '').replace('"', "'")
-    return 'data:image/svg+xml,' + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")
+
+def plain(
+    value,  # a tensor, a tuple or a list
+) -> Any:  # lists of numbers or words
+    "Tensors and tuples as lists of Python's numbers."
+    if hasattr(value, 'tolist'):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def two_digits(numbers):
+    return [f'{x:.2f}' for x in numbers]
 
 # %% ../../nbs/reference/widgets.ipynb #widget
 STILL_NOTE = (
-    '<div class="about-still">This is a picture. In a notebook, run the cell or'
-    ' trust the notebook to make it interactive.</div>'
+    '<div class="about-still">In a notebook, run the cell or trust the notebook to make'
+    ' this interactive.</div>'
 )
 
 
@@ -101,7 +91,7 @@ class Widget:
 
     name: str  # which one
     title: str  # what it shows
-    fragment: str = field(repr=False)  # style, data, script, and a picture if none runs
+    fragment: str = field(repr=False)  # style, data, script, and a table if none runs
 
     def _repr_html_(self) -> str:
         return self.fragment
@@ -114,11 +104,29 @@ class Widget:
         return save_page(path, self.title, self.fragment)
 
 
+def save_page(
+    path,  # of the file
+    title: str,  # of the page, and the heading on it
+    fragment: str,  # HTML
+) -> Path:
+    "Write a piece of HTML as a page of its own, for light and dark and for phones."
+    words = html.escape(title)
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{words}</title></head><body>'
+        f'<main><h1>{words}</h1>{fragment}</main></body></html>\n'
+    )
+    Path(path).write_text(page, encoding='utf-8')
+    return Path(path)
+
+
 def widget(
     name: str,  # of the widget
     **data,  # what it shows; each widget has its own
 ) -> Widget:
-    "A small interactive drawing. Raises `ValueError` for data that don't fit."
+    "A small interactive drawing."
     check_choice('name', name, WIDGETS)
     content = WIDGETS[name](**data)
 
@@ -135,295 +143,149 @@ def widget(
         f'<div class="book-widget" data-widget="{name}" role="group" aria-label="{title}"'
         f' data-lm-suppress-shortcuts="true"><style>{style}</style>'
         f'<script type="application/json">{values}</script>'
-        f'<img class="still" alt="{html.escape(content.still.title)}"'
-        f' src="{picture_address(content.still.svg)}">{STILL_NOTE}'
+        f'<div class="still">{html_table(title, content.still)}{STILL_NOTE}</div>'
         f'<script>{{{script}}}</script></div>'
     )
     return Widget(name, content.title, fragment)
 
-# %% ../../nbs/reference/widgets.ipynb #checks-of-data
-def plain(
-    value,  # a tensor, a tuple or a list
-) -> Any:  # lists of numbers or words
-    "Tensors and tuples as lists of Python's numbers."
-    if hasattr(value, 'tolist'):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
-
-
-def check_points(
-    **points,  # name=list of pairs of numbers
-):
-    "Refuse anything but pairs of finite numbers."
-    for name, given in points.items():
-        for point in given:
-            is_pair = isinstance(point, list) and len(point) == 2
-            if not is_pair or not all(map(is_number, point)):
-                raise argument_error(name, point, 'two finite numbers')
-
-
-def check_words(
-    name: str,  # the argument
-    words,  # list of str
-    expected: int | None = None,  # how many; None: at least one
-):
-    "Refuse anything but a list of so many words."
-    is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
-    if not is_list or not words or (expected is not None and len(words) != expected):
-        many = 'a list of words' if expected is None else f'a list of {expected} words'
-        raise argument_error(name, words, many)
-
-
-def softmax(
-    scores: list,  # of numbers
-) -> list:  # weights that sum to 1
-    "Softmax without PyTorch, which a drawing doesn't need."
-    most = max(scores)
-    exps = [math.exp(score - most) for score in scores]
-    return [x / sum(exps) for x in exps]
-
-# %% ../../nbs/reference/widgets.ipynb #query-arrows
-@named('query-arrows')
-def query_arrows(
-    query=(2.0, 1.0),  # two numbers
-    keys=((1.0, 1.5), (-0.5, 1.0), (-1.0, -1.0)),  # n 2
-    names=None,  # of the keys; None: key 1, key 2 ...
-) -> Content:
-    "A query that can be dragged among keys in two dimensions."
-    query, keys = plain(query), plain(keys)
-    check_points(query=[query], keys=keys)
-    names = names or [f'key {i + 1}' for i in range(len(keys))]
-    check_words('names', names, len(keys))
-
-    limits = [3, 2]  # of the query, to each side
-    for axis, most in enumerate(limits):
-        for point in (query, *keys):
-            if abs(point[axis]) > most:
-                raise argument_error('keys and query', point, f'at most {limits} from zero')
-
-    products = [query[0] * x + query[1] * y for x, y in keys]
-    weights = softmax([product / 2**0.5 for product in products])
-
-    def at(point):
-        return 170 + 48 * point[0], 115 - 48 * point[1]
-
-    # the arrows
-    elements = ''
-    for key, name, weight in zip(keys, names, weights):
-        x, y = at(key)
-        elements += svg_arrow(at((0, 0)), (x, y))
-        elements += svg_text(x, y + (14 if key[1] < 0 else -12), name, size=13)
-    strong = svg_arrow(at((0, 0)), at(query))
-    for kind in ('line', 'tip'):
-        strong = strong.replace(svg_colours(kind), svg_colours('link'))
-    strong = strong.replace('<polygon ', '<polygon stroke-width="4" ')
-    elements += strong.replace('stroke-width="1.4"', 'stroke-width="3"')
-    x, y = at(query)
-    elements += svg_text(x + 12, y - 6, 'query', anchor='start', bold=True, size=13)
-
-    # the weights
-    for i, (name, product, weight) in enumerate(zip(names, products, weights)):
-        y = 238 + 22 * i
-        product = f'q · k = {product:.2f}'.replace('-', '−')
-        elements += svg_text(12, y, name, anchor='start', size=13)
-        elements += svg_text(72, y, product, 'muted', 'start', size=13)
-        elements += svg_rect(176, y - 7, max(120 * weight, 0.5), 14, 'feed forward', 2)
-        elements += svg_text(304, y, f'{weight:.2f}', anchor='start', size=13)
-
-    title = 'A query among keys, in two dimensions'
-    still = diagram(title, 340, 236 + 22 * len(keys), elements)
-    return Content(title, still, dict(query=query, keys=keys, names=names, limits=limits))
-
-# %% ../../nbs/reference/widgets.ipynb #attention-weights
+# %% ../../nbs/reference/widgets.ipynb #small-widgets
 @named('attention-weights')
 def attention_weights(
-    words=('I', 'have', 'seen', 'the', 'cat'),  # each with a key
-    *,
-    fits: str = 'cat',  # the one whose key fits the query; the others have the score 0
-    strength: float = 4.0,  # of the query at first, from 0 to 8
-    d_k: int = 4,  # the length of a key
+    words,  # each with a key
+    fits: str,  # the one whose key fits the query; the others have the score 0
+    strength: float,  # of the query at first, from 0 to 8
+    d_k: int,  # the length of a key
 ) -> Content:
     "The weights of one query, with a slider for its strength."
     words = plain(words)
-    check_words('words', words)
-    check_choice('fits', fits, words)
-    check_numbers('from 0 to 8', lambda x: 0 <= x <= 8, strength=strength)
-    check_sizes(d_k=d_k)
+    scores = [strength / d_k**0.5 if word == fits else 0.0 for word in words]
+    weights = torch.tensor(scores).softmax(-1)
 
-    score = strength / d_k**0.5
-    scores = [score if word == fits else 0.0 for word in words]
-    title = f'Attention weights of a query of strength {strength:g}, with d_k = {d_k}'
-    heading = (
-        f'Score of {fits}: {strength:g} / √{d_k} = {score:.2f}. All other scores are 0.'
-    )
-    elements = svg_text(8, 16, heading, anchor='start', size=13)
-    for i, (word, weight) in enumerate(zip(words, softmax(scores))):
-        y = 42 + 22 * i
-        elements += svg_text(8, y, word, anchor='start', size=13)
-        elements += svg_rect(64, y - 7, max(240 * weight, 0.5), 14, 'feed forward', 2)
-        elements += svg_text(312, y, f'{weight:.2f}', anchor='start', size=13)
-
-    still = diagram(title, 350, 36 + 22 * len(words), elements)
+    still = [['word', 'weight'], *zip(words, two_digits(weights.tolist()))]
     data = dict(words=words, fits=words.index(fits), strength=strength, d_k=d_k)
     return Content('Attention weights, by the strength of the query', still, data)
 
-# %% ../../nbs/reference/widgets.ipynb #scaled-weights
+
+@named('query-arrows')
+def query_arrows(
+    query,  # two numbers, at most 3 and 2 from zero
+    keys,  # n 2, likewise
+) -> Content:
+    "A query that can be dragged among keys in two dimensions."
+    query, keys = plain(query), plain(keys)
+    names = [f'key {i + 1}' for i in range(len(keys))]
+    products = torch.tensor(keys).float() @ torch.tensor(query).float()
+    weights = (products / 2**0.5).softmax(-1)
+
+    columns = names, two_digits(products.tolist()), two_digits(weights.tolist())
+    still = [['', 'q · k', 'weight'], *zip(*columns)]
+    data = dict(query=query, keys=keys, names=names, limits=[3, 2])
+    return Content('A query among keys, in two dimensions', still, data)
+
+
 @named('scaled-weights')
 def scaled_weights(
     products,  # d_k -> n K, dot products of n queries with K keys each
 ) -> Content:
     "Weights of random keys, without and with the division by the root of d_k."
-    products = {d_k: plain(values) for d_k, values in products.items()}
-    check_sizes(**{f'd_k[{i}]': d_k for i, d_k in enumerate(products)})
-    shapes = {(len(values), *map(len, values)) for values in products.values()}
-    if len(shapes) != 1 or len({*shapes.pop()[1:]}) != 1:
-        raise argument_error('products', products, 'as many queries and keys for each d_k')
     sizes = sorted(products)
-    rounded = [[[round(x, 4) for x in row] for row in products[d_k]] for d_k in sizes]
+    rounded = [
+        [[round(x, 4) for x in row] for row in plain(products[d_k])] for d_k in sizes
+    ]
 
     # the first query of the largest size
-    d_k, found = sizes[-1], rounded[-1][0]
-    undivided = softmax(found)
-    divided = softmax([product / d_k**0.5 for product in found])
-    elements = svg_text(64, 14, 'without the division', 'muted', 'start', size=13)
-    elements += svg_text(232, 14, f'divided by √{d_k}', 'muted', 'start', size=13)
-    for i, weights in enumerate(zip(undivided, divided)):
-        y = 36 + 20 * i
-        elements += svg_text(8, y, f'key {i + 1}', anchor='start', size=13)
-        for weight, x, kind in zip(weights, (64, 232), ('attention', 'feed forward')):
-            elements += svg_rect(x, y - 6, max(110 * weight, 0.5), 12, kind, 2)
-            elements += svg_text(x + 118, y, f'{weight:.2f}', anchor='start', size=13)
-
-    title = f'Weights of random keys with d_k = {d_k}, without and with the division'
-    still = diagram(title, 390, 28 + 20 * len(found), elements)
+    d_k, found = sizes[-1], torch.tensor(rounded[-1][0])
+    names = [f'key {i + 1}' for i in range(len(found))]
+    both = [two_digits((found / root).softmax(-1).tolist()) for root in (1, d_k**0.5)]
+    still = [['', 'without the division', f'divided by √{d_k}'], *zip(names, *both)]
     data = dict(sizes=sizes, products=rounded)
     return Content('Weights of random keys, by the length of a key', still, data)
 
-# %% ../../nbs/reference/widgets.ipynb #mask-rows
+
 @named('mask-rows')
 def mask_rows(
-    words=('BOS', 'ich', 'habe'),  # that the decoder reads
-    targets=('ich', 'habe', 'EOS'),  # that it predicts, as many
-    *,
-    row: int = 1,  # selected at first, from 0
-    causal: bool = True,  # whether the mask is on at first
+    words,  # that the decoder reads
+    targets,  # that it predicts, as many
 ) -> Content:
     "Which words each position of a decoder may attend to."
     words, targets = plain(words), plain(targets)
-    check_words('words', words)
-    check_words('targets', targets, len(words))
-    check_flags(causal=causal)
-    if row not in range(len(words)):
-        raise argument_error('row', row, f'a whole number from 0 to {len(words) - 1}')
+    still = [['reads → predicts', *words]]
+    for i, (word, target) in enumerate(zip(words, targets, strict=True)):
+        marks = ['✓' if j <= i else '' for j in range(len(words))]
+        still.append([f'{word} → {target}', *marks])
+    return Content('The causal mask, row by row', still, dict(words=words, targets=targets))
 
-    names = [f'{word} → {target}' for word, target in zip(words, targets)]
-    side = 58
-    left = 16 + 7.5 * max(map(len, ['reads → predicts', *names]))
-    elements = svg_text(8, 14, 'reads → predicts', 'muted', 'start', size=13)
-    for j, word in enumerate(words):
-        elements += svg_text(left + side * (j + 0.5), 14, word, size=12)
 
-    for i, name in enumerate(names):
-        y = 28 + 28 * i
-        if i == row:
-            width = left + side * len(words)
-            elements += svg_rect(3, y - 2, width, 27, 'line', 4)
-        bold = i == row
-        elements += svg_text(8, y + 12, name, anchor='start', size=13, bold=bold)
-        for j in range(len(words)):
-            may_attend = not causal or j <= i
-            kind = 'feed forward' if may_attend else 'token'
-            elements += svg_rect(left + side * j + 2, y, side - 4, 23, kind, 3)
+@named('hidden-units')
+def hidden_units(
+    phrases,  # words -> two numbers
+    units,  # 2 2, the weights of two hidden units
+    weights,  # of each hidden unit in the sum
+) -> Content:
+    "Two hidden units on the plane of two numbers, and their sum."
+    phrases = {words: plain(place) for words, place in phrases.items()}
+    units, weights = plain(units), plain(weights)
 
-    y = 28 + 28 * len(words) + 14
-    for x, kind, meaning in ((8, 'feed forward', 'may attend'), (130, 'token', 'hidden')):
-        elements += svg_rect(x, y - 7, 20, 14, kind, 3)
-        elements += svg_text(x + 26, y, meaning, anchor='start', size=13)
+    still = [['', 'unit 1', 'unit 2']]
+    for words, (s, v) in phrases.items():
+        still.append([words, *(f'{max(0, a * s + b * v):g}' for a, b in units)])
+    data = dict(phrases=phrases, units=units, weights=weights)
+    return Content('Two hidden units on a plane', still, data)
 
-    title = 'The causal mask, row by row'
-    still = diagram(title, left + side * len(words) + 8, y + 14, elements)
-    data = dict(words=words, targets=targets, row=row, causal=causal)
-    return Content(title, still, data)
 
-# %% ../../nbs/reference/widgets.ipynb #clocks
 @named('clocks')
 def clocks(
-    words=(),  # at the first positions
-    *,
-    position: int = 3,  # at first
-    offset: int | None = None,  # from it to a second position; None: there is none
-    n_clocks: int = 4,  # d_model/2
-    base: float = 10000.0,  # of the frequencies
-    last: int = 100,  # position of the slider
+    words,  # at the first positions
+    offset: int | None = None,  # from a position to a second one; None: there is none
 ) -> Content:
-    "A position as the hands of clocks, one for each frequency."
-    words = plain(words)
-    if words:
-        check_words('words', words)
-    check_sizes(n_clocks=n_clocks, last=last)
-    check_numbers('more than 1', lambda x: x > 1, base=base)
-    if position not in range(last + 1):
-        raise argument_error('position', position, f'a whole number from 0 to {last}')
-    if offset is not None and offset not in range(21):
-        raise argument_error('offset', offset, 'a whole number from 0 to 20, or None')
+    "A position as the hands of four clocks, one for each frequency."
+    position = 3
+    frequencies = {'1': 1.0, '1/10': 0.1, '1/100': 0.01, '1/1000': 0.001}
+    angles = [position * frequency for frequency in frequencies.values()]
+    sines = two_digits(math.sin(angle) for angle in angles)
+    cosines = two_digits(math.cos(angle) for angle in angles)
 
-    frequencies = [base ** (-i / n_clocks) for i in range(n_clocks)]
-    names = [name_of_frequency(frequency) for frequency in frequencies]
-
-    def hand(middle, angle, kind):
-        start = (middle, 92)
-        end = (middle + 38 * math.sin(angle), 92 - 38 * math.cos(angle))
-        drawn = svg_arrow(start, end).replace('stroke-width="1.4"', 'stroke-width="3"')
-        return drawn.replace(svg_colours('line'), svg_colours(kind))
-
-    word = f', {words[position]}' if position < len(words) else ''
-    heading = f'position {position}{word}'
-    if offset is not None:
-        heading += f', and position {position + offset} in grey'
-    elements = svg_text(10, 14, heading, anchor='start', bold=True)
-    for i, (frequency, name) in enumerate(zip(frequencies, names)):
-        middle = 56 + 100 * i
-        elements += svg_text(middle, 38, f'ω = {name}', 'muted', size=13)
-        elements += svg_circle(middle, 92, 42, '')
-        if offset is not None:
-            elements += hand(middle, (position + offset) * frequency, 'line')
-        angle = position * frequency
-        elements += hand(middle, angle, 'link')
-        if offset is None:
-            said = [f'sin {math.sin(angle):.2f}', f'cos {math.cos(angle):.2f}']
-        else:
-            said = [f'cosine {math.cos(offset * frequency):.2f}']
-        for y, text in zip((146, 164), said):
-            elements += svg_text(middle, y, text.replace('-', '−'), size=13)
-
-    title = 'A position as the hands of clocks'
-    still = diagram(title, max(100 * n_clocks + 12, 280), 178, elements)
+    still = [['frequency', f'sine of position {position}', 'cosine']]
+    still += zip(frequencies, sines, cosines)
     data = dict(
-        words=words,
+        words=plain(words),
         position=position,
         offset=offset,
-        frequencies=frequencies,
-        names=names,
-        last=last,
+        frequencies=[*frequencies.values()],
+        names=[*frequencies],
     )
-    return Content(title, still, data)
+    return Content('A position as the hands of clocks', still, data)
 
 
-def name_of_frequency(
-    frequency: float,  # radians per position, at most 1
-) -> str:
-    "A frequency as 1/100 where it is one, otherwise in digits."
-    inverse = 1 / frequency
-    if abs(inverse - round(inverse)) < 1e-9 * inverse:
-        return '1' if round(inverse) == 1 else f'1/{round(inverse)}'
-    return f'{frequency:.2g}'
+@named('sampling')
+def sampling(
+    words,  # the vocabulary, in any order
+    log_probs,  # of each word, as many
+    fitting=(),  # words that fit, which are counted among those drawn
+) -> Content:
+    "A distribution over the next token, with temperature, top-k, top-p and min-p."
+    pairs = [*zip(plain(words), plain(log_probs), strict=True)]
+    pairs.sort(key=lambda pair: -pair[1])
+    words, log_probs = zip(*pairs)
+    probs = torch.tensor(log_probs).softmax(-1).tolist()
+
+    shown = min(7, len(words) - 1)  # with a bar of their own
+    others = [f'{len(words) - shown} others', f'{sum(probs[shown:]):.2f}']
+    still = [['word', 'probability'], *zip(words[:shown], two_digits(probs)), others]
+    data = dict(
+        words=words,
+        log_probs=[round(x, 4) for x in log_probs],  # enough for a picture
+        shown=shown,
+        fitting=plain(fitting),
+    )
+    return Content(
+        'Choosing the next token: temperature, top-k, top-p and min-p', still, data
+    )
 
 # %% ../../nbs/reference/widgets.ipynb #byte-pairs
 @named('byte-pairs')
 def byte_pairs(
-    text: str = 'Katzentüren',  # at first
+    text: str,  # at first
     *,
     merges=None,  # of characters: pairs, the oldest first
     tokenizer=None,  # a `BPETokenizer` with its own merges of bytes; leave out `merges`
@@ -433,33 +295,15 @@ def byte_pairs(
     if (merges is None) == (tokenizer is None):
         raise argument_error('merges', merges, 'merges or a tokenizer, and not both')
 
-    check_flags(spaced=spaced)
     if tokenizer is not None:
         merges = json.loads(tokenizer.tokenizer.to_str())['model']['merges']
-        after = tokenizer.words(tokenizer.encode(text))
-    merges = plain(merges)
-    for pair in merges:
-        if len(pair) != 2 or not all(isinstance(token, str) for token in pair):
-            raise argument_error('merges', pair, 'two tokens')
-
-    if tokenizer is None:
-        after = [*text]
+        tokens = tokenizer.words(tokenizer.encode(text))
+    else:
+        tokens = [*text]
         for pair in merges:
-            after = join_pair(after, pair)
+            tokens = join_pair(tokens, pair)
 
-    # the text, and its tokens in boxes
-    elements = svg_text(8, 16, f'{text}  ({len(text)} characters)', anchor='start')
-    x = 8
-    for token in after:
-        width = 14 + 9 * text_width(token)
-        elements += svg_rect(x, 34, width, 26, 'token', 4)
-        elements += svg_text(x + width / 2, 47, token, size=15)
-        x += width + 3
-    count = f'{len(after)} token' + ('' if len(after) == 1 else 's')
-    elements += svg_text(8, 78, count, 'muted', 'start', size=13)
-
-    title = f'Byte pairs merging in {text}'
-    still = diagram(title, max(x + 6, 280), 94, elements)
+    still = [['text', 'tokens'], [text, ' · '.join(tokens)]]
     data = dict(
         text=text,
         merges=[' '.join(pair) for pair in merges],
@@ -484,51 +328,11 @@ def join_pair(
             can_join = True
     return joined
 
-# %% ../../nbs/reference/widgets.ipynb #sampling
-@named('sampling')
-def sampling(
-    words=('nicht', 'gesehen', 'wieder', 'EOS'),  # the vocabulary, in any order
-    log_probs=(-0.7, -1.2, -2.0, -3.0),  # of each word, as many; they needn't be normalised
-    *,
-    shown: int = 7,  # words with a bar of their own
-    fitting=(),  # words that fit, which are counted among those drawn
-) -> Content:
-    "A distribution over the next token, with temperature, top-k, top-p and min-p."
-    words, log_probs, fitting = plain(words), plain(log_probs), plain(fitting)
-    check_words('words', words)
-    check_sizes(shown=shown)
-    if fitting:
-        check_words('fitting', fitting)
-    if len(log_probs) != len(words) or not all(map(is_number, log_probs)):
-        raise argument_error('log_probs', log_probs, 'a finite number for each word')
-
-    # the best first; four digits are enough for a picture
-    order = sorted(range(len(words)), key=lambda i: -log_probs[i])
-    words = [words[i] for i in order]
-    log_probs = [round(log_probs[i], 4) for i in order]
-    shown = min(shown, len(words) - 1)
-
-    probs = softmax(log_probs)
-    names = [*words[:shown], f'{len(words) - shown} others']
-    elements = ''
-    for i, (name, p) in enumerate(zip(names, [*probs[:shown], sum(probs[shown:])])):
-        y = 16 + 22 * i
-        elements += svg_text(8, y, name, anchor='start', size=13)
-        kind = 'feed forward' if i < shown else 'frame'
-        elements += svg_rect(100, y - 7, max(240 * p, 0.5), 14, kind, 2)
-        elements += svg_text(108 + 240 * p, y, f'{p:.2f}', anchor='start', size=13)
-
-    title = 'Choosing the next token: temperature, top-k, top-p and min-p'
-    still = diagram(title, 390, 10 + 22 * len(names), elements)
-    data = dict(words=words, log_probs=log_probs, shown=shown, fitting=fitting)
-    return Content(title, still, data)
-
 # %% ../../nbs/reference/widgets.ipynb #search-tree
 def search_tree(
     next_words,  # words so far -> {word: log-probability} of the next
     size: int,  # of the beam
-    n_dropped: int,  # of the candidates that are dropped, at each step
-    max_len: int,  # steps
+    max_len: int = 12,  # steps
 ) -> dict:  # size, levels of the tree, the answer
     "A plain beam search, with the nodes of its tree. Words end with 'EOS'."
     alive = [((), 0.0, 0)]  # words, log-probability, place in the level above
@@ -558,7 +362,7 @@ def search_tree(
             states.append((living[0], 'beaten'))
         else:
             states += [(c, 'kept') for c in living]
-            states += [(c, 'dropped') for c in dropped[:n_dropped]]
+            states += [(c, 'dropped') for c in dropped[:1]]
 
         # children in the order of their parents, so that no two arrows cross
         states.sort(key=lambda state: (state[0][2], -state[0][1]))
@@ -582,84 +386,28 @@ def search_tree(
         p=round(math.exp(log_prob), 4),
     )
 
-# %% ../../nbs/reference/widgets.ipynb #beam-tree
-def two_beginnings(words):  # a beam of two finds b, greedy decoding a
-    "An example in which the better first word leads to the worse sentence."
-    if not words:
-        return {'a': math.log(0.6), 'b': math.log(0.4)}
-    if words == ['b']:
-        return {'EOS': math.log(0.9), 'c': math.log(0.1)}
-    return {'EOS': math.log(0.5), 'c': math.log(0.3), 'd': math.log(0.2)}
-
 
 @named('beam-tree')
 def beam_tree(
-    next_words=two_beginnings,  # words so far -> {word: log-probability} of the next
-    *,
-    sizes=(1, 2, 3),  # of the beams
-    size: int = 2,  # at first
-    n_dropped: int = 1,  # of the candidates that are dropped, shown at each step
-    max_len: int = 12,  # steps
+    next_words,  # words so far -> {word: log-probability} of the next
 ) -> Content:
     "Greedy decoding and beam search as a tree, a step at a time."
-    sizes = plain(sizes)
-    for n in sizes:
-        check_sizes(sizes=n)
-    check_sizes(max_len=max_len)
-    if size not in sizes:
-        raise argument_error('size', size, f'one of {sizes}')
-    searches = [search_tree(next_words, n, n_dropped, max_len) for n in sizes]
+    searches = [search_tree(next_words, size) for size in (1, 2, 3)]
+    still = [['beam', 'answer', 'probability']]
+    for search in searches:
+        still.append([str(search['size']), search['text'], f'{search["p"]:.3f}'])
 
-    # the whole tree
-    found = searches[sizes.index(size)]
-    levels = [[dict(word='BOS', p=1, parent=0, state='kept')], *found['levels']]
-    on_the_way = set()  # to the answer: level and place
-    depth, i = found['answer']
-    while depth >= 0:
-        on_the_way.add((depth, i))
-        i = levels[depth][i]['parent']
-        depth -= 1
-
-    looks = dict(kept='feed forward', finished='attention', dropped='token')
-    looks |= {'the answer': 'softmax', 'beaten': 'embedding'}
-    widest = max(map(len, levels))
-    arrows = boxes = ''
-    for depth, level in enumerate(levels):
-        for i, node in enumerate(level):
-            x = 50 + 96 * (i + (widest - len(level)) / 2)
-            y = 24 + 62 * depth
-            state = 'the answer' if (depth, i) in on_the_way else node['state']
-            ink = 'muted' if state == 'dropped' else 'ink'
-            boxes += svg_rect(x - 44, y - 19, 88, 38, looks[state])
-            boxes += svg_text(x, y - 8, node['word'], ink, bold=state == 'the answer')
-            boxes += svg_text(x, y + 9, f'{node["p"]:.3f}' if depth else '1', ink, size=12)
-            if depth:
-                above = levels[depth - 1]
-                above_x = 50 + 96 * (node['parent'] + (widest - len(above)) / 2)
-                arrows += svg_arrow((above_x, y - 43), (x, y - 19))
-
-    y = 62 * len(levels) + 10
-    for i, (state, kind) in enumerate(looks.items()):
-        row, column = divmod(i, 4)
-        x, text_y = 8 + 92 * column, y + 22 * row
-        meaning = "best alive, but can't win any more" if state == 'beaten' else state
-        boxes += svg_rect(x, text_y - 7, 18, 14, kind, 3)
-        boxes += svg_text(x + 24, text_y, meaning, anchor='start', size=13)
-
-    name = 'Greedy decoding' if size == 1 else f'A beam search of size {size}'
-    title = f'{name} as a tree, with the answer: {found["text"]}'
-    still = diagram(title, max(96 * widest + 8, 384), y + 38, arrows + boxes)
-    for search in searches:  # short, as there are many nodes
-        search['levels'] = [[[*node.values()] for node in lv] for lv in search['levels']]
-    data = dict(searches=searches, size=size)
+        # short, as there are many nodes
+        levels = search['levels']
+        search['levels'] = [[[*node.values()] for node in level] for level in levels]
+    data = dict(searches=searches, size=2)
     return Content('Greedy decoding and beam search as a tree', still, data)
 
 # %% ../../nbs/reference/widgets.ipynb #store-steps
 def store_steps(
     next_words,  # words so far -> {word: log-probability} of the next
-    n_best: int,  # words of each step
     n_others: int,  # words in a sentence that aren't the most probable ones
-    max_len: int,  # words in a sentence
+    max_len: int = 12,  # words in a sentence, with EOS
 ) -> tuple:  # words; steps: a word, its probability in millionths, and the step after it
     "Greedy decoding from the start, and from each place where another word was taken."
     words, steps = [], []
@@ -669,7 +417,7 @@ def store_steps(
         step = []
         steps.append(step)
         probs = next_words([*so_far])
-        best = sorted(probs, key=lambda word: -probs[word])[:n_best]
+        best = sorted(probs, key=lambda word: -probs[word])[:5]
 
         for rank, word in enumerate(best):
             n_left_after = n_left if rank == 0 else n_left - 1
@@ -684,135 +432,28 @@ def store_steps(
     store((), n_others)
     return words, steps
 
-# %% ../../nbs/reference/widgets.ipynb #greedy-decoding
+
 @named('greedy-decoding')
 def greedy_decoding(
-    next_words=two_beginnings,  # words so far -> {word: log-probability} of the next
-    *,
-    source: str = '',  # the sentence to translate; empty if there is none
-    n_best: int = 5,  # words shown at each step
-    n_others: int = 2,  # of them, words in a sentence that the reader can choose
-    max_len: int = 12,  # words in a sentence, with EOS
+    next_words,  # words so far -> {word: log-probability} of the next
+    source: str,  # the sentence to translate
 ) -> Content:
     "Greedy decoding step by step, with another word wherever the reader likes."
-    check_sizes(n_best=n_best, n_others=n_others, max_len=max_len)
-    words, steps = store_steps(next_words, n_best, n_others, max_len)
+    n_others = 2  # words in a sentence that the reader can choose
+    words, steps = store_steps(next_words, n_others)
 
-    # a row for each step of greedy decoding, with its three best words
-    elements = ''
-    columns = 98, 200, 302
-    for x, head in zip((8, *columns), ('has read', 'takes', 'second', 'third')):
-        elements += svg_text(x, 14, head, 'muted', 'start', size=13)
-    place, read, taken, row = 0, 'BOS', [], 0
-    while True:
-        y = 38 + 28 * row
-        elements += svg_text(8, y, f'… {read}' if row else read, anchor='start', size=13)
-        for rank, x in zip(range(len(steps[place]) // 3), columns):
-            number, millionths, _ = steps[place][3 * rank : 3 * rank + 3]
-            p = millionths / 1e6
-            elements += svg_rect(x, y + 9, max(90 * p, 0.5), 5, 'feed forward', 1)
-            text = f'{words[number]} {p:.2f}'
-            elements += svg_text(x, y, text, anchor='start', size=13, bold=rank == 0)
-        number, _, place = steps[place][:3]
-        read, row = words[number], row + 1
-        if place == 0:
-            break
-        taken.append(read)
+    # greedy decoding, with the three best words of each step
+    still = [['reads', 'takes', 'second', 'third']]
+    read, place = 'BOS', 0
+    while read != 'EOS':
+        best = [*zip(*[iter(steps[place])] * 3)]
+        shown = [f'{words[number]} {millionths / 1e6:.2f}' for number, millionths, _ in best]
+        still.append([read, *shown[:3]])
+        number, _, place = best[0]
+        read = words[number] if place else 'EOS'
 
-    title = f'Greedy decoding, with the answer: {" ".join(taken)}'
-    still = diagram(title, 400, 34 + 28 * row, elements)
     data = dict(source=source, words=words, steps=steps, others=n_others)
     return Content('Greedy decoding, word by word', still, data)
-
-# %% ../../nbs/reference/widgets.ipynb #hidden-units
-@named('hidden-units')
-def hidden_units(
-    phrases=None,  # words -> two numbers; None: those of the chapter
-    units=((1, -1), (-1, 1)),  # weights of each hidden unit
-    weights=(1, 1),  # of each hidden unit in the sum
-    *,
-    formulas=('s − v', 'v − s'),  # of the units, in words
-    axes=('subject s', 'verb v'),  # names of the two numbers
-    ticks=(('they: −1', 'she: +1'), ('have: −1', 'has: +1')),  # at -1 and 1 of each axis
-    point=(1, -1),  # at first
-) -> Content:
-    "Hidden units on the plane of two numbers, and their sum."
-    if phrases is None:
-        phrases = {
-            'she has': (1, 1),
-            'they have': (-1, -1),
-            'she have': (1, -1),
-            'they has': (-1, 1),
-        }
-    phrases = {words: plain(place) for words, place in phrases.items()}
-    units, weights, point = plain(units), plain(weights), plain(point)
-    check_points(phrases=phrases.values(), units=units, point=[point])
-    check_words('formulas', plain(formulas), len(units))
-    check_words('axes', plain(axes), 2)
-    for names in ticks:
-        check_words('ticks', plain(names), 2)
-    if len(weights) != len(units) or not all(map(is_number, weights)):
-        raise argument_error('weights', weights, 'a number for each unit')
-
-    # a strip of each unit's side of the plane, the deeper the higher its number
-    limit, side, cells = 1.7, 300, 10
-    elements = ''
-    for i in range(cells):
-        for j in range(cells):
-            s, v = (limit * (2 * (k + 0.5) / cells - 1) for k in (i, cells - 1 - j))
-            found = [max(0, a * s + b * v) * w for (a, b), w in zip(units, weights)]
-            if sum(found) > 0.01:
-                kind = 'attention' if found[0] == max(found) else 'linear'
-                x, y = side / cells * i, side / cells * j
-                elements += (
-                    f'<rect {svg_colours(kind)} x="{x:g}" y="{y:g}" width="{side / cells:g}"'
-                    f' height="{side / cells:g}" style="stroke:none" opacity="{min(sum(found) / 3, 1):.1f}"/>\n'
-                )
-
-    def at(s, v):
-        return side / 2 * (1 + s / limit), side / 2 * (1 - v / limit)
-
-    # the line where a unit becomes 0, its name on its side, and the axes
-    for i, (a, b) in enumerate(units):
-        far = limit / max(abs(a), abs(b))
-        (x, y), (end_x, end_y) = at(-far * b, far * a), at(far * b, -far * a)
-        elements += (
-            f'<path {svg_colours("line")} d="M{x:g} {y:g}L{end_x:g} {end_y:g}"'
-            ' stroke-dasharray="6 4"/>\n'
-        )
-        beside = math.copysign(0.35, a)
-        x, y = at(0.65 * a + beside, 0.65 * b + beside)
-        elements += svg_text(x, y, f'unit {i + 1}', size=13)
-    for i, place in enumerate((-1, 1)):
-        x, y = at(place, -limit)
-        elements += svg_text(x, y + 12, ticks[0][i], size=13)
-        x, y = at(-limit, place)
-        turned = f'<text transform="rotate(-90 {x - 12:g} {y:g})" '
-        elements += svg_text(x - 12, y, ticks[1][i], size=13).replace('<text ', turned)
-
-    for words, (s, v) in phrases.items():
-        x, y = at(s, v)
-        elements += f'<circle {svg_colours("ink")} cx="{x:g}" cy="{y:g}" r="4"/>\n'
-        elements += svg_text(x, y + 16, words, bold=True)
-
-    found = [max(0, a * point[0] + b * point[1]) for a, b in units]
-    for i, (formula, value) in enumerate(zip(formulas, found)):
-        text = f'unit {i + 1}: max(0, {formula}) = {value:g}'
-        elements += svg_text(8, side + 40 + 22 * i, text, anchor='start', size=13)
-
-    title = 'Two hidden units on a plane'
-    height = side + 36 + 22 * len(units)
-    data = dict(
-        phrases=phrases,
-        units=units,
-        weights=weights,
-        formulas=plain(formulas),
-        axes=plain(axes),
-        ticks=plain(ticks),
-        point=point,
-    )
-    still = diagram(title, side + 24, height, elements, corner=(-24, 0))
-    return Content(title, still, data)
 
 # %% ../../nbs/reference/widgets.ipynb #record-stages
 def as_bytes(
@@ -909,37 +550,17 @@ def model_stages(
     vocabulary,  # list of str, the word of each id
 ) -> Content:
     "One sentence through the whole model, stage by stage, with shapes."
-    vocabulary = plain(vocabulary)
-    check_words('vocabulary', vocabulary)
-    for name, ids in (('src', src), ('tgt', tgt)):
-        if ids.ndim != 2 or len(ids) != 1:
-            raise argument_error(name, tuple(ids.shape), 'the ids of one sentence, 1 L')
+    if len(src) != 1 or len(tgt) != 1:
+        raise argument_error('src', tuple(src.shape), 'the ids of one sentence, 1 L')
     stages = record_stages(model, src, tgt, vocabulary)
     sides = dict(encoder=src[0].tolist(), decoder=tgt[0].tolist())
     words = {side: [vocabulary[i] for i in ids] for side, ids in sides.items()}
 
-    # a box for each stage, with its shape
-    elements = ''
-    for column, side in enumerate(words):
-        x = 100 + 200 * column
-        elements += svg_text(x, 14, side.title(), bold=True)
-        elements += svg_text(x, 36, ' '.join(words[side]), 'muted', size=11)
-        y = 52
-        for stage in stages:
-            if stage['side'] != side:
-                continue
-            kind = stage['kind'].replace('masked ', '')
-            name = f'{stage["layer"]} {kind}' if stage.get('layer') else kind
-            size = f'{len(words[side])} × {stage["width"]}' if 'width' in stage else ''
-            name = name if size else f'{len(words[side])} ids'
-            box = 'attention' if 'attention' in kind else 'feed forward'
-            box = box if stage.get('layer') else 'embedding'
-            elements += svg_rect(x - 92, y, 184, 24, box)
-            elements += svg_text(x - 84, y + 12, name, anchor='start', size=12)
-            elements += svg_text(x + 84, y + 12, size, 'muted', 'end', size=12)
-            y += 30
-
-    title = 'One sentence through the Transformer, stage by stage'
-    height = 60 + 30 * max(sum(s['side'] == side for s in stages) for side in words)
-    still = diagram(title, 400, height, elements)
-    return Content(title, still, dict(words=words, stages=stages))
+    still = [['stage', 'shape']]
+    for stage in stages:
+        side = stage['side']
+        name = ' '.join(str(stage[key]) for key in ('layer', 'kind') if stage.get(key))
+        shape = [str(len(words[side])), str(stage.get('width', 'ids'))]
+        still.append([f'{side}: {name}', ' × '.join(shape)])
+    data = dict(words=words, stages=stages)
+    return Content('One sentence through the Transformer, stage by stage', still, data)

@@ -1,6 +1,7 @@
 // A position as the hands of clocks, one for each frequency; a second position may follow it.
 
-start('clocks', (stage, { words, position, offset, frequencies, names, last }) => {
+start('clocks', (stage, { words, position, offset, frequencies, names }) => {
+  const last = 100;
   const controls = make(stage, 'div', { class: 'controls' });
   const pos = stepper(controls, 'Position', last, () => update(), p => words[p] ? `${p}, ${words[p]}` : p);
   const jumps = make(controls, 'div', { class: 'jumps' });

@@ -128,7 +128,7 @@ const readPage = root => {
 };
 
 // Build each widget of this kind that is not yet built. One whose data a careful host took out
-// is left alone, with its picture.
+// is left alone, with its table.
 const start = (name, build) => {
   for (const root of document.querySelectorAll(`.book-widget[data-widget="${name}"]`)) {
     const data = root.querySelector('script[type="application/json"]');

@@ -1,6 +1,9 @@
 // Two hidden units on the plane of two facts: where each is active, and what they give together.
 
-start('hidden-units', (stage, { phrases, units, weights, formulas, axes, ticks, point }) => {
+start('hidden-units', (stage, { phrases, units, weights }) => {
+  const formulas = ['s − v', 'v − s'], axes = ['subject s', 'verb v'];
+  const ticks = [['they: −1', 'she: +1'], ['have: −1', 'has: +1']];
+  let point = [1, -1];
   const LIMIT = 1.7, CELLS = 34, SIZE = 306, UNIT = SIZE / (2 * LIMIT), COLOURS = ['var(--warm)', 'var(--violet)'];
   const at = ([x, y]) => [SIZE / 2 + UNIT * x, SIZE / 2 - UNIT * y];
   const sides = make(stage, 'div', { class: 'sides' });

@@ -1,10 +1,10 @@
 // A causal mask with one row selected: what may this position attend to?
 
-start('mask-rows', (stage, { words, targets, row, causal }) => {
+start('mask-rows', (stage, { words, targets }) => {
   const last = words.length - 1;
   const controls = make(stage, 'div', { class: 'controls' });
   const steps = stepper(controls, 'Row', last, () => update(), i => `${i + 1} of ${words.length}`);
-  const isCausal = check(make(stage, 'div', { class: 'controls' }), 'causal mask', causal, () => update());
+  const isCausal = check(make(stage, 'div', { class: 'controls' }), 'causal mask', true, () => update());
 
   const names = words.map((word, i) => `${word} → ${targets[i]}`);
   const heading = 'reads → predicts';
@@ -49,5 +49,5 @@ start('mask-rows', (stage, { words, targets, row, causal }) => {
     if (!isOn && now === last) parts.push(`No word comes after it, so there is nothing to copy.`);
     said.textContent = parts.join(' ');
   };
-  steps.reset(last, row);
+  steps.reset(last, 1);
 });
