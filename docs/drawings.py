@@ -37,8 +37,8 @@ HERE = {
     "2.1": (["inputs"], "what goes in"),
     "2.2": (["output"], "what comes out, and what it costs"),
     "3.1": (["decoder", "output"], "the decoder, a token at a time"),
-    "3.2": (["output"], "choosing from the probabilities"),
     "3.3": (["output"], "choosing from the probabilities"),
+    "3.4": (["output"], "choosing from the probabilities"),
 }
 SMALLEST = 10  # pixels of a letter; what is wider than the page then scrolls
 

@@ -14,13 +14,14 @@ DOCS = Path(__file__).resolve().parent
 PRETRAINED = DOCS.parent / "annotated_transformer" / "pretrained"
 TARGET = DOCS / "_static" / "models"
 
-# what transformer.js can compute; sizes and the placement of the norms may be any
+# what transformer.js can compute; sizes may be any
 EXPECTED = {
     "model": "Transformer",
     "d_k": None,
     "d_v": None,
     "attention_bias": False,
     "activation": "relu",
+    "norm": "post",
     "tgt_vocab_size": None,
     "positions": "sinusoidal",
     "tie_weights": True,
@@ -105,10 +106,6 @@ def export() -> list[Path]:
     scripts = {}
     for path in sorted(PRETRAINED.glob("*/config.json")):
         scripts[path.parent.name] = script_of(path.parent)
-
-    # which models there are
-    names = json.dumps(list(scripts))
-    scripts["names"] = f"AnnotatedTransformer.names = {names};\n"
 
     for name, script in scripts.items():
         target = TARGET / f"{name}.js"

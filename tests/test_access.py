@@ -14,7 +14,7 @@ need_tools()
 from browsing import phone, requested, visit, window
 from project import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 PAGES = [
     "index",

@@ -18,14 +18,14 @@ import pytest
 from building import need_tools
 
 need_tools()
-from browsing import assert_readable, phone, switch_theme, visit, wait_for, window
+from browsing import phone, switch_theme, visit, wait_for, window
 from bs4 import BeautifulSoup
-from project import PACKAGE, ROOT, chapters, modules, parts, public, settings, tree
+from project import ROOT, chapters, modules, parts, public, settings, tree
 
 sys.path.insert(0, str(ROOT / "docs"))
 from old_addresses import MOVED, address_from
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 BLOB = f"{settings()['git_url']}/blob/{settings()['branch']}"
 
@@ -314,14 +314,6 @@ def test_which_cells_are_folded(docs):
     assert apart[3]["metadata"]["tags"] == ["tests"]
 
 
-def test_folded_code_in_a_row_has_one_line_to_unfold(pages):
-    for name, page in pages.items():
-        for cell in page.select("div.cell.tag_hide-input:not(.tag_exports) + div.cell"):
-            above = cell.find_previous_sibling("div")
-            shows_nothing = not above.select(".cell_output")
-            assert not (shows_nothing and cell.select(":scope > details.hide")), name
-
-
 def test_long_exported_code_of_the_reference_is_folded_below_its_blocks(pages):
     folds = 0
     for name in parts()["Reference"]:
@@ -334,28 +326,6 @@ def test_long_exported_code_of_the_reference_is_folded_below_its_blocks(pages):
                 folds += 1
 
     assert folds > 10
-
-
-@pytest.mark.parametrize(
-    "text, is_number",
-    {
-        "99.7 %": True,
-        "62 ± 2 %": True,
-        "1.23 to 1.52": True,
-        "2.0e-3": True,
-        "3·10⁻⁷": True,
-        "01, 64": True,
-        "1.4 · 10²⁰": True,
-        "-1.07, -0.53, 0.00, 1.60": False,
-        "1,048,576": True,
-        "2.1 ms": True,
-        "0.weight": False,
-        "layer 1": False,
-        "3 of them": False,
-    }.items(),
-)
-def test_numbers_in_tables_are_known_with_their_units(docs, text, is_number):
-    assert bool(docs("folding").NUMBER.fullmatch(text)) == is_number
 
 
 def import_statements(module: ast.Module) -> list[str]:
@@ -458,18 +428,6 @@ def test_old_addresses_lead_on(site, pages):
         assert new in pages
 
 
-def test_contents_of_a_page_are_its_sections(pages):
-    for chapter in chapters():
-        headings = []
-        for cell in chapter.cells:
-            if not cell.is_code:
-                text = re.sub(r"^```.*?^```", "", cell.source, flags=re.M | re.S)
-                headings += re.findall(r"^###? ", text, re.M)
-
-        links = pages[chapter.name].select(".bd-sidebar-secondary .page-toc a.nav-link")
-        assert len(links) == len(headings), chapter.name
-
-
 # ---- Exported names ----
 
 
@@ -482,7 +440,7 @@ def line_of(href: str) -> str:
 
 
 def test_exported_names_have_a_block_and_their_source(pages):
-    assert len(EXPORTS) > 300
+    assert len(EXPORTS) > 200
 
     for chapter, module, name in EXPORTS:
         block = pages[chapter].find("details", id=f"api-{name}")
@@ -504,83 +462,15 @@ def test_exported_names_have_a_block_and_their_source(pages):
             assert spaceless(purpose) in spaceless(block.summary.text), name
 
 
-def shown_parameters(block) -> dict[str, str]:
-    "Parameter -> what the table of a block says of it."
-    table = block.find(["table", "p"], class_=["api-table", "api-method"])
-    if table is None or table.name != "table":
-        return {}
+def test_a_block_has_a_table_of_parameters(pages):
+    "With what the comments say of them, and what comes back."
+    block = pages["1_model/2_attention"].find(id="api-scaled_dot_product_attention")
+    rows = [[td.text for td in tr.select("td")] for tr in block.select("tbody tr")]
 
-    head = [th.text for th in table.select("th")]
-    found = {}
-    for tr in table.select("tbody tr"):
-        row = dict(zip(head, (td.text for td in tr.select("td"))))
-        if row["parameter"] != "returns":
-            name = row["parameter"].lstrip("*")
-            found[name] = spaceless(row.get("meaning", ""))
-    return found
-
-
-def said_of_parameters(thing) -> dict[str, str]:
-    "Parameter -> its comment, or for an option of a command its help, as fastcore finds them."
-    docments = importlib.import_module("fastcore.docments").docments
-    has_own = (
-        not isinstance(thing, type)
-        or hasattr(thing, "__dataclass_fields__")
-        or "__init__" in vars(thing)
-    )
-    if not has_own:
-        return {}
-
-    found = {}
-    for name, said in docments(thing, full=True, args_kwargs=True).items():
-        if name in ("self", "cls", "return"):
-            continue
-        text = said["docment"]
-        if not text:
-            helped = re.search(r"\bhelp=(['\"])(.*?)\1", str(said["anno"]))
-            text = helped[2] if helped else ""
-        for base in getattr(thing, "__mro__", ())[
-            1:
-        ]:  # a dataclass hands its comments down
-            if not text and hasattr(base, "__dataclass_fields__"):
-                inherited = docments(base, full=True).get(name)
-                text = inherited["docment"] if inherited else ""
-        found[name] = spaceless(text or "")
-    return found
-
-
-def inherits_its_constructor(node) -> bool:
-    "Such a class has no table of its own: its parent's says it."
-    if not isinstance(node, ast.ClassDef):
-        return False
-    has_fields = any(isinstance(part, ast.AnnAssign) for part in node.body)
-    has_constructor = any(getattr(part, "name", "") == "__init__" for part in node.body)
-    is_data = any("dataclass" in ast.unparse(d) for d in node.decorator_list)
-    return not has_constructor and not (is_data and has_fields)
-
-
-def test_tables_say_what_docments_says(pages):
-    "The site reads the syntax tree, fastcore the living function. Fastcore misses a comment behind a default of several lines."
-    compared = 0
-    wrong = []
-
-    for chapter, module, name in EXPORTS:
-        node = defined(tree(modules()[module]))[name]
-        if not hasattr(node, "name") or inherits_its_constructor(node):
-            continue
-        living = importlib.import_module(f"{PACKAGE.name}.{module}")
-        shown = shown_parameters(pages[chapter].find(id=f"api-{name}"))
-        said = said_of_parameters(getattr(living, name))
-
-        agrees = all(
-            shown.get(parameter) == text for parameter, text in said.items() if text
-        )
-        if shown.keys() != said.keys() or not agrees:
-            wrong.append(f"{module}.{name}")
-        compared += len(said)
-
-    assert compared > 0
-    assert not wrong, "\n".join(wrong)
+    table = {name: " ".join(rest) for name, *rest in rows}
+    assert [*table][:3] == ["query", "key", "value"] and "returns" in table
+    assert "*batch Q Dk" in table["query"]
+    assert "*batch K Dv" in table["value"]
 
 
 def test_names_in_backticks_are_links(pages):
@@ -673,62 +563,19 @@ def test_pages_load_nothing_from_other_hosts(pages):
         assert not foreign, f"{name}: {foreign}"
 
 
-def test_style_sheets_load_nothing_from_other_hosts(site, pages):
-    texts = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.css")}
-    assert "book.css" in texts
-    for name, page in pages.items():
-        texts[f"style of {name}"] = "\n".join(
-            style.text for style in page.find_all("style")
-        )
-
-    foreign = r"(?:@import\s*(?:url\()?|url\()\s*[\"']?" + ELSEWHERE
-    for name, text in texts.items():
-        assert not re.search(foreign, text), name
-
-
 # ---- MathJax ----
 
 
-@pytest.fixture
-def fetcher(docs):
-    return docs("fetch_mathjax")
-
-
-def test_mathjax_is_fetched_once(fetcher, site, monkeypatch):
-    monkeypatch.setenv("PATH", "")  # so that npm cannot be called
-
-    assert fetcher.fetch() is False  # the build has brought it
-    assert fetcher.digest((site / "_static" / "tex-svg.js").read_bytes()) == fetcher.SHA256
-
-
-def test_mathjax_without_npm_says_what_to_do(fetcher, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-
-    with pytest.raises(RuntimeError, match="npm.*not on the PATH"):
-        fetcher.fetch(tmp_path / "tex-svg.js")
-
-
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for npm is a shell script")
-@pytest.mark.parametrize(
-    "script,message",
-    [
-        (
-            "mkdir -p package/es5; echo evil > package/es5/tex-svg.js; tar czf mathjax.tgz package",
-            "checksum",
-        ),
-        ("echo no network >&2; exit 1", "no network"),
-    ],
-)
-def test_mathjax_that_is_not_the_right_one_is_refused(
-    fetcher, tmp_path, monkeypatch, script, message
-):
+def test_mathjax_that_is_not_the_right_one_is_refused(docs, tmp_path, monkeypatch):
+    script = "mkdir -p package/es5; echo evil > package/es5/tex-svg.js; tar czf mathjax.tgz package"
     (tmp_path / "npm").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     target = tmp_path / "kept" / "tex-svg.js"
 
-    with pytest.raises(RuntimeError, match=message):
-        fetcher.fetch(target)
+    with pytest.raises(RuntimeError, match="checksum"):
+        docs("fetch_mathjax").fetch(target)
 
     assert not target.exists()
 
@@ -757,8 +604,8 @@ def test_every_formula_of_the_book_can_be_set(browser, address, pages):
     assert len(drawn) == len(formulas)
 
 
-@pytest.mark.parametrize("name", ["masked_softmax", "TransformerConfig"])
-def test_search_finds_a_name(browser, address, name):
+def test_search_finds_a_name(browser, address):
+    name = "masked_softmax"
     visit(browser, f"{address}search.html?q={name}")
 
     links = wait_for(
@@ -831,22 +678,12 @@ def test_dark_mode_switches_and_stays(browser, address):
     assert browser.execute_script(look)[0] == "dark"
 
 
-def test_listings_of_the_front_page_fit_a_small_laptop(browser, address):
-    with window(browser, 1280, 800):
-        visit(browser, f"{address}index.html")
-        rooms = browser.execute_script(
-            "return [...document.querySelectorAll('article pre')].map(pre => pre.clientWidth - pre.scrollWidth)"
-        )
-
-    assert rooms and min(rooms) >= 0
-
-
 IN_SIGHT = """const link = document.querySelector(arguments[0]), box = link.getBoundingClientRect();
     const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
     return link.contains(found) == arguments[1]"""
 
 
-@pytest.mark.parametrize("width", [390, 768, 1024, 1280])
+@pytest.mark.parametrize("width", [390, 1024])
 def test_menus_open_and_close(browser, address, width):
     "Where the sidebar is beside the text, its button folds it away instead."
     from selenium.webdriver.common.action_chains import ActionChains
@@ -903,14 +740,6 @@ def test_drawings_follow_the_theme(browser, address, theme):
         assert ink > 0.7 and box < 0.3
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_attention_view_follows_the_theme(browser, address, theme):
-    visit(browser, f"{address}4_copy_task/5_attention_view.html")
-    switch_theme(browser, theme)
-
-    assert_readable(browser, theme == "dark")
-
-
 def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
     drawn = [chapter.name for chapter in chapters() if drawn_by(chapter)]
 
@@ -923,32 +752,3 @@ def test_words_of_drawings_can_be_read_on_a_phone(browser, address):
                 return [...svg.querySelectorAll('text')].map(text => scale * text.getAttribute('font-size')) })"""
             )
             assert sizes and min(sizes) > 9.9, page
-
-
-WIDE_PICTURE = """addEventListener('DOMContentLoaded', () => {
-    const svg = "<svg xmlns='http://www.w3.org/2000/svg' width='1020' height='300'/>";
-    document.querySelector('article figure img').src = `data:image/svg+xml,${encodeURIComponent(svg)}`; })"""
-
-
-def test_wide_pictures_scroll_on_a_phone_and_fade_where_they_go_on(browser, address):
-    look = """return [...document.querySelectorAll('article figure img')].filter(img => img.naturalWidth > 700).map(img => {
-        const place = img.closest('.drawing');
-        return [img.getBoundingClientRect().width / img.naturalWidth, place.dataset.wide, getComputedStyle(place).maskImage != 'none'] })"""
-
-    # no picture of the book is as wide, so one is put in place of another
-    added = browser.execute_cdp_cmd(
-        "Page.addScriptToEvaluateOnNewDocument", {"source": WIDE_PICTURE}
-    )
-    with phone(browser):
-        visit(browser, f"{address}2_training/3_optimizer.html")
-        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-        found = browser.execute_script(look)
-        assert len(found) == 1
-        for scale, wide, fades in found:
-            assert scale > 0.54 and wide == "Drawing" and fades
-
-        browser.execute_script(
-            "document.querySelectorAll('[data-wide]').forEach(e => e.scrollTo(1e5, 0))"
-        )
-        browser.execute_async_script("setTimeout(arguments[0], 300)")
-        assert not any(fades for _, _, fades in browser.execute_script(look))

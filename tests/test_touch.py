@@ -24,10 +24,9 @@ from annotated_transformer.text.sentence_pairs import sentence_pairs
 from annotated_transformer.decoding.greedy import generate_ids
 from annotated_transformer.core.positions import NoPositions
 from annotated_transformer.decoding.search import beam_search
-from annotated_transformer.text.bpe import BPETokenizer
 from annotated_transformer.translator import PRETRAINED, pretrained_names
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.site
 
 NAMES = pretrained_names()
 N_INPUTS = {"cat": 400, "copier": 250, "numbers-en-de": 250, "numbers-en-zh": 100}
@@ -267,38 +266,6 @@ def test_a_part_taken_away_changes_what_it_changes_in_python(browser, page, name
             assert (expected - whole).abs().max() > 0.01, part
 
 
-def beam_without(name: str, part: str, srcs: list[list[int]], max_len: int) -> list[list]:
-    "What the library's beam of 3 answers when a part is missing."
-    model = copy.deepcopy(load_pretrained(name, "cpu").model)
-    CHANGES[part](model)
-    answers = []
-    for src in srcs:
-        found = beam_search(model, torch.tensor([src]), max_len, beam_size=3)
-        answers.append(found.ids[0, : found.lengths[0]].tolist())
-    return answers
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_beam_without_a_part_is_that_of_python(browser, page, name):
-    "But for the masks, which a cache of keys and values doesn't let one take away."
-    translator = load_pretrained(name, "cpu")
-    srcs = [[*src, 2] for src in translator.encode(inputs(name, 8))]
-    parts = [part for part, change in CHANGES.items() if change]
-    found = in_page(
-        browser,
-        page,
-        """const [srcs, parts, max_length] = given;
-        return parts.map(without => srcs.map(src => model.beam_search(src, {beam_size: 3, max_length}, without).answers[0].ids))""",
-        name,
-        srcs,
-        [{part: HEAD if part == "head" else True} for part in parts],
-        16,
-    )
-
-    for part, answers in zip(parts, found):
-        assert answers == beam_without(name, part, srcs, 16), part
-
-
 # ---- A beam that begins with given words ----
 
 
@@ -313,56 +280,9 @@ def beginnings(name: str, count: int) -> list[tuple[list[int], list[int]]]:
     return found
 
 
-def only(log_probs, token: int):
-    "What remains of the log-probabilities where the next token is given: it is certain."
-    given = torch.full_like(log_probs, float("-inf"))
-    given[..., token] = 0
-    return given
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_beam_from_a_beginning_is_that_of_python(browser, page, name, monkeypatch):
-    "The library's search has no beginning to give, so the probabilities of its first steps are set."
-    search = importlib.import_module("annotated_transformer.decoding.search")
-    compute = search.next_log_probs
-    translator = load_pretrained(name, "cpu")
-    examples = beginnings(name, 12)
-    max_length = 16
-
-    found = in_page(
-        browser,
-        page,
-        """const [examples, max_length] = given;
-        return examples.map(([src, begin]) => [3, 1].map(beam_size => model.beam_search(src, {begin, beam_size, max_length}).answers)
-          .concat([[model.greedy_decode(src, {begin, max_length})]]))""",
-        name,
-        examples,
-        max_length,
-    )
-
-    for (src, begin), (answers, [single], [greedy]) in zip(examples, found):
-
-        def next_log_probs(logits, special, given=iter(begin)):  # called once in each step
-            log_probs = compute(logits, special)
-            token = next(given, None)
-            return log_probs if token is None else only(log_probs, token)
-
-        monkeypatch.setattr(search, "next_log_probs", next_log_probs)
-        expected = beam_search(
-            translator.model, torch.tensor([src]), max_length, beam_size=3
-        )
-        length = expected.lengths[0]
-        assert answers[0]["ids"] == expected.ids[0, :length].tolist()
-        assert answers[0]["score"] == pytest.approx(expected.scores[0].item(), abs=1e-3)
-
-        # a beam of one is greedy decoding, and all of them begin as they were told to
-        assert single["ids"] == greedy["ids"]
-        assert all(answer["ids"][: len(begin)] == begin for answer in answers)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_score_is_the_log_probability_of_what_was_not_given(browser, page, name):
-    "Of every answer, divided by the length penalty of all its tokens."
+    "Of every answer, divided by the length penalty of all its tokens. All begin as they were told to."
     model = load_pretrained(name, "cpu").model
     examples = beginnings(name, 6)
     found = in_page(
@@ -376,6 +296,7 @@ def test_a_score_is_the_log_probability_of_what_was_not_given(browser, page, nam
     for (src, begin), answers in zip(examples, found):
         for answer in answers:
             ids = answer["ids"]
+            assert ids[: len(begin)] == begin
             with torch.no_grad():
                 logits = model(torch.tensor([src]), torch.tensor([[1, *ids[:-1]]]))[0]
             log_probs = logits.log_softmax(-1)[torch.arange(len(ids)), ids]
@@ -430,61 +351,6 @@ def test_the_values_of_numbers_are_right(browser, page):
     assert english == [spell_number(n, "en").replace(",", "") for n in numbers]
     assert not any(none) and 0 not in none
     assert all(is_english[0]) and not any(is_english[1])
-
-
-# ---- Tokenizers ----
-
-ALPHABETS = [
-    "twenty-one thousand ",
-    "abc XYZ ",
-    "äöüß éñ",
-    "0123456789 ",
-    ",.!?'’-_",
-    "三百二十一零",
-    "かなカナー",
-    "ไทย",
-    "😀👍🏽",
-    "\n\t  \u3000",
-]
-CUTTING = """const [tokenizer, texts, all_ids] = given, made = new AnnotatedTransformer.BPETokenizer(tokenizer);
-  return [texts.map(text => made.encode(text)), all_ids.map(ids => made.decode(ids)), made.words([...tokenizer.tokens.keys()])]"""
-
-
-def random_texts(count: int) -> list[str]:
-    rng = random.Random(0)
-    texts = ["", " ", "it's we'll I'd", "a  b   c ", "twenty-one"]
-    while len(texts) < count:
-        pieces = [rng.choice(ALPHABETS) for _ in range(rng.randint(1, 5))]
-        texts.append("".join("".join(rng.choices(p, k=rng.randint(1, 12))) for p in pieces))
-    return texts
-
-
-def stored(tokenizer: BPETokenizer, **options) -> dict:
-    "As docs/export_models.py writes it."
-    model = json.loads(tokenizer.tokenizer.to_str())["model"]
-    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
-    tokens = sorted(model["vocab"], key=model["vocab"].get)
-    return dict(tokens=tokens, merges=merges, **options)
-
-
-@pytest.mark.parametrize("split_unspaced", [False, True])
-def test_byte_pairs_are_those_of_python(browser, page, split_unspaced):
-    "A thousand texts of several scripts, and ids that are no text."
-    pytest.importorskip("tokenizers")
-    texts = random_texts(1000)
-    tokenizer = BPETokenizer.learn(texts, vocab_size=500, split_unspaced=split_unspaced)
-    rng = random.Random(0)
-    all_ids = [rng.choices(range(len(tokenizer)), k=8) for _ in range(200)]
-
-    options = dict(split_unspaced=split_unspaced, lowercase=False)
-    ids, decoded, labels = in_page(
-        browser, page, CUTTING, "cat", stored(tokenizer, **options), texts, all_ids
-    )
-
-    assert ids == [tokenizer.encode(text) for text in texts]
-    assert decoded == [tokenizer.decode(ids) for ids in all_ids]
-    special = labels[:4]
-    assert special == ["PAD", "BOS", "EOS", "UNK"]
 
 
 # ---- What the page says of the running example ----
@@ -557,30 +423,22 @@ def test_a_model_of_another_kind_is_refused(tmp_path, monkeypatch, option, value
 # ---- The page ----
 
 
-def press(browser, element, how: str):
-    "By mouse, by keyboard, or by finger."
-    from selenium.webdriver.common.keys import Keys
-
+def press(browser, element, how: str = "mouse"):
+    "By mouse or by keyboard."
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
     if how == "mouse":
         element.click()
-    elif how == "keyboard":
-        browser.execute_script("arguments[0].focus()", element)
-        browser.switch_to.active_element.send_keys(Keys.ENTER)
     else:
-        x, y = browser.execute_script(
-            "const r = arguments[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]",
-            element,
-        )
-        touch = "Input.dispatchTouchEvent"
-        points = [dict(x=x, y=y)]
-        browser.execute_cdp_cmd(touch, dict(type="touchStart", touchPoints=points))
-        browser.execute_cdp_cmd(touch, dict(type="touchEnd", touchPoints=[]))
-        browser.execute_async_script("setTimeout(arguments[0], 100)")
+        browser.execute_script("arguments[0].focus()", element)
+        browser.switch_to.active_element.send_keys("\n")
 
 
 def control(browser, key: str):
     return browser.find_element("css selector", f'.touch [data-key="{key}"]')
+
+
+def click(browser, key: str):
+    press(browser, control(browser, key))
 
 
 def texts_of(browser, selector: str) -> list[str]:
@@ -608,7 +466,7 @@ def fault(browser) -> str:
 
 
 def choose(browser, name: str):
-    press(browser, control(browser, f"Model {name}"), "mouse")
+    click(browser, f"Model {name}")
     wait_for(
         browser,
         "return document.querySelector('.touch-models [aria-pressed=true]').dataset.key === `Model ${arguments[0]}`",
@@ -617,8 +475,15 @@ def choose(browser, name: str):
 
 
 def test_it_opens_with_an_answer_from_a_file(browser, page, site):
-    "It asks nobody else, and its files are small."
+    "It asks nobody else, its files are small, and the window may change its size meanwhile."
+    resize = (
+        "addEventListener('DOMContentLoaded', () => dispatchEvent(new Event('resize')))"
+    )
+    added = browser.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": resize}
+    )
     open_page(browser, page)
+    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
     assert answer(browser) == "ich habe die Katze gesehen"
     assert not errors(browser)
@@ -632,12 +497,12 @@ def test_it_opens_with_an_answer_from_a_file(browser, page, site):
     scripts = sorted((site / "_static" / "touch").glob("*.js"))
     assert sorted(site / name for name in named) == scripts
     models = sorted((site / "_static" / "models").glob("*.js"))
-    assert len(models) == len(NAMES) + 1
+    assert [model.stem for model in models] == sorted(NAMES)
     files += [*scripts, *models]
     assert sum(file.stat().st_size for file in files) < 3e6
 
 
-@pytest.mark.parametrize("how", ["mouse", "keyboard", "finger"])
+@pytest.mark.parametrize("how", ["mouse", "keyboard"])
 def test_every_control_works(browser, page, how):
     open_page(browser, page)
 
@@ -755,7 +620,7 @@ def test_the_example_of_the_beam_is_one(browser, page):
     "A row that is longer than those the Copier learned: the beam copies it, and greedy decoding doesn't."
     open_page(browser, page)
     wait_for(browser, "return document.querySelector('[data-key=\"beam example\"]')")
-    press(browser, control(browser, "beam example"), "mouse")
+    click(browser, "beam example")
     wait_for(
         browser, "return document.querySelector('#touch-text').value.startsWith('4 3 3')"
     )
@@ -774,19 +639,12 @@ def test_the_example_of_the_beam_is_one(browser, page):
         "rows of 5 to 12 numbers, and yours has 13" in texts_of(browser, ".touch-remark")[0]
     )
 
-    # as much of greedy decoding's answer as at the top of the page, and where the two part, which is in sight
-    [shown] = texts_of(browser, ".touch-greedy > span")
-    assert answer(browser) == shown and greedy.startswith(shown)
+    # where the two part
     assert texts_of(browser, ".touch-greedy em") == ["EOS", greedy.split()[13]]
     assert "They part at number 14" in texts_of(browser, ".touch-greedy")[0]
-    in_sight = """const [tree] = arguments, {left, right} = tree.getBoundingClientRect(), boxes = [...tree.querySelectorAll('.touch-box.hot')];
-      const end = boxes.find(box => box.textContent.startsWith('EOS')).getBoundingClientRect();
-      return tree.querySelector('.touch-box.greedy') !== null && left <= end.left && end.right <= right"""
-    tree = browser.find_element("css selector", ".touch-tree .touch-scroll")
-    assert browser.execute_script(in_sight, tree)
 
     # a sentence that leaves it unsure: several answers, and no score far from the best
-    press(browser, control(browser, "beam unsure"), "mouse")
+    click(browser, "beam unsure")
     wait_for(
         browser, "return document.querySelector('#touch-text').value === 'I have seen a'"
     )
@@ -803,9 +661,9 @@ def test_the_example_of_the_beam_is_one(browser, page):
 def test_the_tree_has_all_answers_of_the_list(browser, page):
     "An answer that ended and isn't among the best is dashed, like a beginning that was given up."
     open_page(browser, page)
-    press(browser, control(browser, "query 2"), "mouse")
+    click(browser, "query 2")
     bars = texts_of(browser, ".touch-bar-word")
-    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    click(browser, f"bar {bars.index('das')}")
     wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
 
     ends = [text for text in texts_of(browser, ".touch-box > span") if text == "EOS"]
@@ -816,9 +674,9 @@ def test_the_tree_has_all_answers_of_the_list(browser, page):
 def test_the_beam_begins_with_what_was_picked(browser, page):
     "And forgets it with a new sentence."
     open_page(browser, page)
-    press(browser, control(browser, "query 2"), "mouse")
+    click(browser, "query 2")
     bars = texts_of(browser, ".touch-bar-word")
-    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    click(browser, f"bar {bars.index('das')}")
     wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
 
     assert "begin with ich habe das, up to" in texts_of(browser, ".touch-beam_of")[0]
@@ -832,7 +690,7 @@ def test_the_beam_begins_with_what_was_picked(browser, page):
     )
 
     # word by word it goes on from there
-    press(browser, control(browser, "next"), "mouse")
+    click(browser, "next")
     assert answer(browser) == "ich habe das"
 
     type_text(browser, "she has not fed a horse")
@@ -850,7 +708,7 @@ def test_a_head_names_its_strongest_link(browser, page):
     weights = trace_attention(translator.model, src, [*ids, 2]).weights["decoder cross"]
     words = [*"I have seen the cat".split(), "EOS"]
 
-    press(browser, control(browser, "token 4"), "mouse")
+    click(browser, "token 4")
     for layer in (0, 1):
         for head in range(4):
             row = weights[layer, head, 4]
@@ -860,7 +718,7 @@ def test_a_head_names_its_strongest_link(browser, page):
     name = control(browser, "head 1 1").accessible_name
     assert name.replace("\u00a0", " ") == "Layer 2, head 2 seen (99 %)"
 
-    press(browser, control(browser, "key 2"), "mouse")
+    click(browser, "key 2")
     assert texts_of(browser, "[data-key='head 1 1'] .touch-link")[0].startswith("gesehen (")
 
 
@@ -871,7 +729,7 @@ LINES = """return [...document.querySelectorAll(`.touch-pane.${arguments[0]} .to
 def test_the_compared_answers_show_their_attention(browser, page):
     "With the weights of Python, of the part and the head that are chosen."
     open_page(browser, page)
-    press(browser, control(browser, "head"), "mouse")
+    click(browser, "head")
     translator = load_pretrained("cat", "cpu")
     [src] = translator.encode(["I have seen the cat"])
 
@@ -898,16 +756,6 @@ def test_the_compared_answers_show_their_attention(browser, page):
     assert texts_of(browser, ".touch-strip-says em") == ["ich", "sie"]
     assert "looks at I (" in texts_of(browser, ".touch-strip-says")[0]
 
-    # another part, and one of which nothing arrives
-    press(browser, control(browser, "Attention of decoder self"), "mouse")
-    assert texts_of(browser, ".touch-strip-words")[0].startswith("BOSich")
-    press(browser, control(browser, "Attention of encoder self"), "mouse")
-    assert len(texts_of(browser, ".touch-strip-words")) == 4
-    press(browser, control(browser, "Attention of decoder cross"), "mouse")
-    press(browser, control(browser, "cross_attention"), "mouse")
-    assert browser.execute_script(LINES, "whole")
-    assert not browser.execute_script(LINES, "broken")
-
 
 def test_lines_join_words_in_a_window_of_any_size(browser, page):
     "Each begins in the middle of a word above, and ends in the middle of a word below, once it is drawn anew."
@@ -921,7 +769,7 @@ def test_lines_join_words_in_a_window_of_any_size(browser, page):
           return Math.max(Math.abs(from - above[path.dataset.k]), Math.abs(to - below[path.dataset.q])) }) });
       return distances.length > 0 && Math.max(...distances) < 1.5"""
     open_page(browser, page)
-    press(browser, control(browser, "padding_mask"), "mouse")
+    click(browser, "padding_mask")
     wait_for(browser, joined, seconds=5)
     for width in (1100, 390, 600, 400):  # the same page, made narrower and wider
         with window(browser, width, 840, mobile=width < 760):
@@ -930,7 +778,7 @@ def test_lines_join_words_in_a_window_of_any_size(browser, page):
 
 def test_a_switch_can_be_tried_where_it_shows_best(browser, page):
     open_page(browser, page)
-    press(browser, control(browser, "try positions"), "mouse")
+    click(browser, "try positions")
     wait_for(browser, "return !document.querySelector('[data-key=\"try positions\"]')")
     assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
     assert "= 342" in texts_of(browser, ".touch-pane.whole")[0]
@@ -944,7 +792,7 @@ def test_each_switch_says_what_it_did_or_leads_to_where_it_does_something(
 ):
     "At the switch itself, and with one more click at most the answer changes."
     open_page(browser, page)
-    press(browser, control(browser, part), "mouse")
+    click(browser, part)
 
     [outcome] = texts_of(browser, ".touch-outcome")
     [heading] = texts_of(browser, ".touch-pane.broken h3")
@@ -956,7 +804,7 @@ def test_each_switch_says_what_it_did_or_leads_to_where_it_does_something(
             for key in keys
             for found in browser.find_elements("css selector", f'[data-key="{key}"]')
         ]
-        press(browser, offer, "mouse")
+        press(browser, offer)
         wait_for(
             browser,
             "return document.querySelector('.touch-outcome').textContent.startsWith('The answer changes')",
@@ -969,9 +817,7 @@ def test_each_switch_says_what_it_did_or_leads_to_where_it_does_something(
 
 
 def test_the_heads_that_an_answer_needs_are_marked(browser, page):
-    "They are those without which greedy decoding writes something else. To pick one takes nothing away."
-    from selenium.webdriver.support.select import Select
-
+    "They are those without which greedy decoding writes something else."
     open_page(browser, page)
     for name in NAMES:
         choose(browser, name)
@@ -992,50 +838,39 @@ def test_the_heads_that_an_answer_needs_are_marked(browser, page):
     assert marked == [f"★ {needed}"]
     assert texts_of(browser, "#touch-needed")[0].startswith("1 of the 24 heads changes")
 
-    Select(select).select_by_visible_text("Cross-attention, layer 2, head 2")
-    assert control(browser, "head").get_attribute("aria-checked") == "false"
-    press(browser, control(browser, "head"), "mouse")
-    assert texts_of(browser, ".touch-outcome")[0].startswith("The same answer")
-    press(browser, control(browser, "needed 0"), "mouse")
-    assert answer(browser) == "sie haben die Katze gesehen"
-    assert (
-        "it now writes sie haben die Katze gesehen (they have the cat seen)"
-        in texts_of(browser, ".touch-outcome")[0]
-    )
-
 
 def test_another_model_lacks_the_same_parts(browser, page):
     "Also a head, which may be another one there."
     open_page(browser, page)
     for part in ("scale", "head"):
-        press(browser, control(browser, part), "mouse")
+        click(browser, part)
     for name in ("copier", "cat"):
         choose(browser, name)
         for part in ("scale", "head"):
             assert control(browser, part).get_attribute("aria-checked") == "true"
         assert len(texts_of(browser, ".touch-outcome")) == 2
-    press(browser, control(browser, "restore"), "mouse")
+    click(browser, "restore")
     assert answer(browser) == "ich habe die Katze gesehen"
 
 
 def test_all_padding_is_counted_together(browser, page):
     "And a word that reads much of it stands out."
     open_page(browser, page)
-    press(browser, control(browser, "padding_mask"), "mouse")
+    click(browser, "padding_mask")
     assert "the 8 PADs together (" in texts_of(browser, ".touch-strip-says")[1]
 
 
 def test_no_visible_change_is_said(browser, page):
     "Nor is there one in the lines; or there is."
     open_page(browser, page)
-    press(browser, control(browser, "layer_norm"), "mouse")
+    click(browser, "layer_norm")
     [verdict] = texts_of(browser, ".touch-verdict")
     assert verdict.startswith("No change in the answer")
     assert "But look at the lines." in verdict
-    press(browser, control(browser, "restore"), "mouse")
+    click(browser, "restore")
 
     choose(browser, "copier")
-    press(browser, control(browser, "causal_mask"), "mouse")
+    click(browser, "causal_mask")
     [verdict] = texts_of(browser, ".touch-verdict")
     assert verdict.startswith("No change in the answer, nor in its probabilities.")
 
@@ -1047,40 +882,29 @@ def test_nothing_is_drawn_for_what_was_taken_away(browser, page):
     def n_lines(selector: str) -> int:
         return len(browser.find_elements("css selector", f"{selector} path"))
 
-    press(browser, control(browser, "cross_attention"), "mouse")
+    click(browser, "cross_attention")
     assert not n_lines(".touch-lines") and not n_lines(".touch-heads")
-    assert texts_of(browser, ".touch-caption") == [
-        "Taken away: the decoder gets nothing from the sentence."
-    ]
-    assert not any(texts_of(browser, ".touch-weight"))
-    press(browser, control(browser, "Attention of decoder self"), "mouse")
-    assert n_lines(".touch-lines")
 
-    press(browser, control(browser, "restore"), "mouse")
-    press(browser, control(browser, "Attention of decoder cross"), "mouse")
-    press(browser, control(browser, "head"), "mouse")
+    click(browser, "restore")
+    click(browser, "head")
     assert texts_of(browser, ".touch-heads .gone") == ["Layer 2, head 3, gone "]
     assert "Average of the other 3 heads" in texts_of(browser, ".touch-caption")[0]
-    press(browser, control(browser, "head 1 2"), "mouse")
+    click(browser, "head 1 2")
     assert not n_lines(".touch-lines")
-    assert texts_of(browser, ".touch-caption") == [
-        "This head is taken away: nothing of what it reads arrives."
-    ]
 
 
 def test_words_see_later_ones_without_the_causal_mask(browser, page):
     open_page(browser, page)
-    press(browser, control(browser, "Attention of decoder self"), "mouse")
+    click(browser, "Attention of decoder self")
     later = "return [...document.querySelectorAll('.touch-lines path')].some(path => Number(path.dataset.k) > Number(path.dataset.q))"
     assert not browser.execute_script(later)
-    press(browser, control(browser, "causal_mask"), "mouse")
+    click(browser, "causal_mask")
     assert browser.execute_script(later)
-    assert "Without the causal mask" in texts_of(browser, ".touch-says")[0]
 
 
 def test_the_beam_lacks_what_was_taken_away(browser, page):
     open_page(browser, page)
-    press(browser, control(browser, "cross_attention"), "mouse")
+    click(browser, "cross_attention")
     wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 2")
 
     translator = load_pretrained("cat", "cpu")
@@ -1091,7 +915,7 @@ def test_the_beam_lacks_what_was_taken_away(browser, page):
     expected = [translator.tokenizer.decode(ids.tolist()) for ids in found.ids[0]]
     assert texts_of(browser, ".touch-answers button > span") == expected
 
-    press(browser, control(browser, "restore"), "mouse")
+    click(browser, "restore")
     wait_for(browser, "return document.querySelectorAll('.touch-beam_of p').length === 1")
     [first, *_] = texts_of(browser, ".touch-answers button > span")
     assert first == "ich habe die Katze gesehen"
@@ -1099,13 +923,13 @@ def test_the_beam_lacks_what_was_taken_away(browser, page):
 
 def test_a_forced_word_stays_when_a_switch_is_flipped(browser, page):
     open_page(browser, page)
-    press(browser, control(browser, "query 2"), "mouse")
+    click(browser, "query 2")
     bars = texts_of(browser, ".touch-bar-word")
-    press(browser, control(browser, f"bar {bars.index('das')}"), "mouse")
+    click(browser, f"bar {bars.index('das')}")
     assert answer(browser) == "ich habe das Schaf gesehen"
 
     for flip in ("layer_norm", "head", "restore"):
-        press(browser, control(browser, flip), "mouse")
+        click(browser, flip)
         assert answer(browser).startswith("ich habe das")
     assert answer(browser) == "ich habe das Schaf gesehen"
 
@@ -1215,7 +1039,7 @@ def test_pointing_at_a_word_shows_its_numbers(browser, page):
 def test_a_word_is_looked_at_by_all_only_if_it_is(browser, page):
     open_page(browser, page)
     for key in ("Attention of encoder self", "head 0 0", "key 2"):
-        press(browser, control(browser, key), "mouse")
+        click(browser, key)
     [caption] = texts_of(browser, ".touch-caption")
     assert "seen is looked at by have (13\u00a0%), seen (11\u00a0%) and " in caption
 
@@ -1258,7 +1082,7 @@ def test_a_model_that_cannot_be_read_may_be_tried_again(browser, page):
           document.head.append(script);
         }"""
     )
-    press(browser, control(browser, "Model copier"), "mouse")
+    click(browser, "Model copier")
     wait_for(browser, "return document.querySelector('.touch-fault').textContent")
     assert fault(browser) == "The model “Copier” can't be loaded. Try again."
     assert answer(browser) == "ich habe die Katze gesehen"
@@ -1267,9 +1091,7 @@ def test_a_model_that_cannot_be_read_may_be_tried_again(browser, page):
     assert not fault(browser)
 
 
-@pytest.mark.parametrize(
-    "missing", ["transformer", "models/names", "touch/elements", "touch/beam", "touch/page"]
-)
+@pytest.mark.parametrize("missing", ["transformer", "touch/page"])
 def test_the_picture_is_back_where_a_script_is_missing(browser, site, tmp_path, missing):
     html = (site / "touch.html").read_text(encoding="utf-8")
     html = html.replace("<head>", f'<head><base href="{site.as_uri()}/">', 1)
@@ -1291,7 +1113,7 @@ def test_the_text_follows_the_model(browser, page):
     choose(browser, "copier")
     assert texts_of(browser, "#touch-now") == ["A small Transformer copies 7 3 9 9 4 12."]
 
-    press(browser, control(browser, "begin with cat"), "mouse")
+    click(browser, "begin with cat")
     wait_for(browser, "return !document.querySelector('#touch-start button')")
     assert answer(browser) == "ich habe die Katze gesehen"
 
@@ -1299,7 +1121,7 @@ def test_the_text_follows_the_model(browser, page):
 def test_the_copier_shows_what_layer_norm_is_for(browser, page):
     "It is as sure of what is wrong as the page says."
     open_page(browser, page)
-    press(browser, control(browser, "try layer_norm"), "mouse")
+    click(browser, "try layer_norm")
     wait_for(browser, "return !document.querySelector('[data-key=\"try layer_norm\"]')")
     assert "The answer changes" in texts_of(browser, ".touch-verdict")[0]
     changed = ".touch-pane.{} .touch-tokens .changed small"
@@ -1307,76 +1129,13 @@ def test_the_copier_shows_what_layer_norm_is_for(browser, page):
     assert texts_of(browser, changed.format("broken"))[0] == "100\u00a0%"
 
 
-@pytest.mark.parametrize("part", ["head", "cross_attention"])
-def test_two_answers_side_by_side_are_not_cut_off(browser, page, part):
-    "At 1280 pixels, five words and seven."
-    metrics = dict(width=1280, height=900, deviceScaleFactor=1, mobile=False)
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
-        open_page(browser, page)
-        press(browser, control(browser, part), "mouse")
-        widths = browser.execute_script(
-            "return [...document.querySelectorAll('.touch-pane .touch-scroll')].map(e => [e.scrollWidth, e.clientWidth])"
-        )
-        assert all(needed <= there for needed, there in widths), widths
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 def test_one_voice_speaks(browser, page):
     "Of the answer and of what a switch did to it; beside it there is only the alert."
     open_page(browser, page)
     assert len(browser.find_elements("css selector", ".touch [aria-live]")) == 1
-    press(browser, control(browser, "positions"), "mouse")
+    click(browser, "positions")
     [said] = texts_of(browser, "p.touch-said")
     assert said.startswith("Its answer: ich habe die Katze gesehen. The same answer")
-
-
-def test_an_unknown_model_starts_with_a_word_that_it_knows(browser, page):
-    "Nothing is said about it, and it doesn't know twelve."
-    open_page(browser, page)
-    browser.execute_script(
-        """AnnotatedTransformer.load("cat").then(model => {
-          model.name = "other";
-          AnnotatedTransformer.load = async () => model;
-          Sentence.choose_model("other");
-        })"""
-    )
-    wait_for(browser, "return State.state.name === 'other' && State.state.text")
-    assert not fault(browser)
-    assert not texts_of(browser, ".touch-examples *")
-    assert not errors(browser)
-
-
-def test_a_window_may_change_its_size_while_the_page_loads(browser, page):
-    resize = (
-        "addEventListener('DOMContentLoaded', () => dispatchEvent(new Event('resize')))"
-    )
-    added = browser.execute_cdp_cmd(
-        "Page.addScriptToEvaluateOnNewDocument", {"source": resize}
-    )
-    open_page(browser, page)
-    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-
-    assert not errors(browser)
-
-
-@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
-def test_the_answer_is_on_the_first_screen(browser, page, size):
-    "On a wide one, so is the picture of attention."
-    width, height = size
-    metrics = dict(width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
-        open_page(browser, page)
-        place = ".touch-words" if width > 500 else ".touch-answer"
-        bottom = browser.execute_script(
-            "return document.querySelector(arguments[0]).getBoundingClientRect().bottom",
-            place,
-        )
-        assert bottom < height
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -1384,8 +1143,8 @@ def test_everybody_can_use_it(browser, page, axe, theme):  # noqa: F811
     "Also with a fault, and with something taken away."
     open_page(browser, page)
     for part in ("positions", "head"):
-        press(browser, control(browser, part), "mouse")
-    press(browser, control(browser, "next"), "mouse")
+        click(browser, part)
+    click(browser, "next")
     field = browser.find_element("id", "touch-text")
     field.send_keys(" unicorn\n")
     switch_theme(browser, theme)
@@ -1394,20 +1153,24 @@ def test_everybody_can_use_it(browser, page, axe, theme):  # noqa: F811
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["cat", "numbers-en-zh"])
 def test_it_fits_a_phone(browser, page, name):
     with phone(browser):
         open_page(browser, page)
+        bottom = (
+            "return document.querySelector('.touch-answer').getBoundingClientRect().bottom"
+        )
+        assert browser.execute_script(bottom) < 840, "the answer isn't on the first screen"
         choose(browser, name)
         chips = browser.find_elements("css selector", ".touch-chips button")
         longest = max(chips, key=lambda chip: len(chip.text))
-        press(browser, longest, "mouse")
+        press(browser, longest)
         browser.execute_async_script(
             "setTimeout(arguments[0], 500)"
         )  # the beam comes later
         assert not too_wide_for_a_phone(browser)
         for part in ("positions", "padding_mask"):
-            press(browser, control(browser, part), "mouse")
+            click(browser, part)
 
         # what stays in sight while one scrolls takes little of it
         height = browser.execute_script(

@@ -10,18 +10,6 @@ unfold();
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
 
-// A picture shrinks as long as its letters can be read; beyond that it scrolls, as drawings do.
-const SMALLEST_SCALE = 0.55;
-function keepReadable(picture) {
-  const least = Math.round(picture.naturalWidth * SMALLEST_SCALE);
-  if (least < 320) return; // fits on any phone
-  const place = document.createElement("div");
-  place.className = "drawing";
-  picture.replaceWith(place);
-  place.append(picture);
-  picture.style.minWidth = `${least}px`;
-}
-
 // A cell of a table with a word that is too long for a phone; there it may break.
 document.querySelectorAll("article table.table td").forEach(cell => {
   if (/[^\s]{20,}/.test(cell.textContent) && !cell.querySelector("code")) cell.classList.add("long-word");
@@ -58,7 +46,6 @@ function nameIfWide(element) {
 function markEnd(element) { element.toggleAttribute("data-end", element.scrollLeft + element.clientWidth >= element.scrollWidth - 2); }
 const sizes = new ResizeObserver(changes => changes.forEach(change => nameIfWide(change.target)));
 addEventListener("load", async () => {
-  document.querySelectorAll("article figure img, article .cell_output img").forEach(keepReadable);
   await window.MathJax?.startup?.promise;
   document.querySelectorAll("article table.table").forEach(table => {
     table.classList.toggle("tight", table.offsetWidth > table.parentElement.clientWidth);

@@ -1,9 +1,8 @@
 /* A Transformer that runs in the page: the forward pass of chapter 1.9, in JavaScript.
 
    Read it beside nbs/1_model/9_one_page.ipynb: the names are the same, and so is the order. Some things differ. There is no
-   batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. A norm may come before
-   its sub-layer, as in the library. Every head's weights are kept, so that a page can draw them. And parts can be
-   taken away.
+   batch and no training: a text is one list of ids. A mask is a function, `may_attend(q, k)`. Every head's weights are
+   kept, so that a page can draw them. And parts can be taken away.
 
      const model = await AnnotatedTransformer.load("cat");   // a folder of annotated_transformer/pretrained
      const src = model.source("I have seen the cat");        // ids with EOS; an Error names a word it doesn't know
@@ -25,7 +24,7 @@
        head: { part: "decoder cross", layer: 0, head: 2 } }
 
    Nothing is asked of another host. `load` adds a script of the folder models/ beside this file, which
-   docs/export_models.py writes when the site is built; `names` says which there are. It works from file:// too. */
+   docs/export_models.py writes when the site is built. It works from file:// too. */
 
 const AnnotatedTransformer = (() => {
   "use strict";
@@ -217,11 +216,10 @@ const AnnotatedTransformer = (() => {
       return linear(hidden, part("linear2.weight"), part("linear2.bias"));
     }
 
-    // a sub-layer with its residual connection and its norm: norm(x + f(x)), or x + f(norm(x)) in pre-norm
+    // a sub-layer with its residual connection and its norm: norm(x + f(x))
     sublayer(x, f, norm_name, without) {
-      const normed = y => this.norm(y, norm_name, without);
-      const summed = y => without.residuals ? y : add(x, y);
-      return this.config.norm === "pre" ? summed(f(normed(x))) : normed(summed(f(x)));
+      const y = f(x);
+      return this.norm(without.residuals ? y : add(x, y), norm_name, without);
     }
 
     norm(x, name, without) {
@@ -258,7 +256,6 @@ const AnnotatedTransformer = (() => {
       for (let i = 0; i < this.config.n_layers; i++) {
         x = this.encoder_layer(x, (q, k) => mask[k], i, record, without);
       }
-      if (this.config.norm === "pre") x = this.norm(x, "encoder.final_norm", without);
       return { memory: x, mask, attention: record };
     }
 
@@ -270,7 +267,6 @@ const AnnotatedTransformer = (() => {
       for (let i = 0; i < this.config.n_layers; i++) {
         x = this.decoder_layer(x, memory, causal, (q, k) => mask[k], i, record, without);
       }
-      if (this.config.norm === "pre") x = this.norm(x, "decoder.final_norm", without);
       return { hidden: x, logits: linear(x, this.embedding), attention: record };
     }
 
@@ -326,6 +322,7 @@ const AnnotatedTransformer = (() => {
     beam_search(src, options = {}, without = {}) {
       const { begin = [], beam_size = 4, length_penalty = 0.6, max_length = this.max_length(src) } = options;
       const encoded = this.encode(src, without);
+      // repeats length_penalty of annotated_transformer/decoding/search.py; touch/beam.js puts it into words
       const penalty = length => ((5 + length) / 6) ** length_penalty;
       let alive = [{ ids: [], log_prob: 0, index: null }];
       let finished = [];
@@ -565,6 +562,5 @@ const AnnotatedTransformer = (() => {
     });
   }
 
-  // models/names.js fills in which models there are
-  return { load, add_model, names: [], Transformer, WordTokenizer, BPETokenizer };
+  return { load, add_model, Transformer, WordTokenizer, BPETokenizer };
 })();

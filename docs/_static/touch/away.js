@@ -100,10 +100,10 @@ const Away = (() => {
     return [...same, button("try another", () => try_example(other, part), { class: "touch-inline" }, `Try ${other}`)];
   }
 
-  // a model that shows it better, unless the reader is there, or this site doesn't have it
+  // a model that shows it better, unless the reader is there
   function offer(part) {
     const { name, why, label } = Parts.REMOVABLE[part].shows_on || {};
-    if (!name || state.name === name || !AnnotatedTransformer.names.includes(name)) return null;
+    if (!name || state.name === name) return null;
     return element("p", {}, why, " ", button(`try ${part}`, () => show_on(name, part), { class: "touch-inline" }, label));
   }
 

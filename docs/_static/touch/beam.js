@@ -89,9 +89,6 @@ const Beam = (() => {
   }
 
   function draw_example() {
-    const { names } = AnnotatedTransformer;
-    if (!names.includes(DIFFERENT.name) || !names.includes(UNSURE.name)) return;
-
     const show_button = (key, example, label) => button(key, () => show(example), { class: "touch-inline" }, label);
     fill(place("beam_example"),
       element("h3", {}, "Where a beam helps"),
@@ -112,7 +109,7 @@ const Beam = (() => {
       choices("Beam size", options, state.beam_size, choose_size));
   }
 
-  // made once, so that it stays unfolded
+  // Made once, so that it stays unfolded. The formula is that of `penalty` in transformer.js
   const about_score = element("details", {},
     element("summary", { "data-key": "score" }, "How is the score computed?"),
     element("p", {},

@@ -128,26 +128,7 @@ const Models = (() => {
     "copier": copier,
   };
 
-  // a model that came later, and of which nothing is said yet
-  const unknown = {
-    task: "reads",
-    field: "Your text",
-    unit: "word",
-    input: "text",
-    click: "Click a word of the answer to see which words the model looked at. Then type a text of your own.",
-    about: [],
-    more: "",
-    examples: [],
-    surprise: () => "",
-  };
+  const about = name => known[name];
 
-  const about = name => known[name] || { ...unknown, label: name };
-
-  // all that this site has, those we say something about first
-  function names() {
-    const first = Object.keys(known).filter(name => AnnotatedTransformer.names.includes(name));
-    return [...first, ...AnnotatedTransformer.names.filter(name => !first.includes(name))];
-  }
-
-  return { about, names };
+  return { about, names: Object.keys(known) };
 })();

@@ -108,12 +108,10 @@ const Page = (() => {
   }
 
   async function start() {
-    const { names } = AnnotatedTransformer;
-    const first = names.includes("cat") ? "cat" : names[0];
-    await AnnotatedTransformer.load(first); // nothing can be typed before there is a model
+    await AnnotatedTransformer.load("cat"); // nothing can be typed before there is a model
 
     build();
-    await Sentence.choose_model(first);
+    await Sentence.choose_model("cat");
     document.documentElement.dataset.touch = "ready";
   }
 

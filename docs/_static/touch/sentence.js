@@ -115,14 +115,8 @@ const Sentence = (() => {
 
     State.use_model(name, model, without);
     draw();
-    use(first_text());
+    use(State.about().examples[0]);
     return true;
-  }
-
-  // of a model that nothing is said about, a word that it knows
-  function first_text() {
-    const [first] = State.about().examples;
-    return first ?? (State.is_of_words() ? state.model.tokenizer.labels.at(-1) : "twelve");
   }
 
   // the running example, for what the page says to try
@@ -138,7 +132,7 @@ const Sentence = (() => {
   function draw() {
     const { field, about, more, examples } = State.about();
 
-    const options = Models.names().map(name => ({ value: name, text: Models.about(name).label }));
+    const options = Models.names.map(name => ({ value: name, text: Models.about(name).label }));
     fill(place("models"), choices("Model", options, state.name, choose_model));
     place("field").textContent = field;
 
@@ -149,10 +143,9 @@ const Sentence = (() => {
     fill(place("about"), line, details);
 
     const chips = examples.map(text => button(text, () => use(text), {}, text));
-    fill(place("examples"), ...!examples.length ? [] : [
+    fill(place("examples"),
       element("span", { id: "touch-try" }, "Or try"),
-      element("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...chips),
-    ]);
+      element("span", { class: "touch-chips", role: "group", "aria-labelledby": "touch-try" }, ...chips));
   }
 
   // all that a model of words knows, by language if it knows two
