@@ -447,7 +447,9 @@ def greedy_decoding(
     read, place = 'BOS', 0
     while read != 'EOS':
         best = [*zip(*[iter(steps[place])] * 3)]
-        shown = [f'{words[number]} {millionths / 1e6:.2f}' for number, millionths, _ in best]
+        shown = [
+            f'{words[number]} {millionths / 1e6:.2f}' for number, millionths, _ in best
+        ]
         still.append([read, *shown[:3]])
         number, _, place = best[0]
         read = words[number] if place else 'EOS'
