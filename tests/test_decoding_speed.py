@@ -7,8 +7,8 @@ import torch
 from test_decoding_faults import SOURCE, learned_positions, tiny, tiny_gpt
 
 from annotated_transformer.decoding.decoding_speed import (
+    MULTIPLIES,
     Compiled,
-    Skinny,
     linear_weights,
     measure_products,
     prepare_for_decoding,
@@ -73,20 +73,22 @@ def test_a_prepared_copy_is_not_for_training():
     assert model.train().training and not prepared.training
 
 
+def skinny(model) -> list:
+    "The layers with another product."
+    layers = [layer for layer in model.modules() if type(layer) in MULTIPLIES]
+    return [layer for layer in layers if MULTIPLIES[type(layer)] in vars(layer)]
+
+
 def test_what_does_not_gain_stays_plain():
     model = tiny()
     (shape, *_), some = gains(model, 0.9), gains(model, 0.9)
     some[shape] = {1: 1.5, 4: 0.9, 32: 1.04}
-    prepared = prepare_for_decoding(model, some)
-    skinny = [layer for layer in prepared.modules() if isinstance(layer, Skinny)]
-    assert skinny and {(*layer.weight.shape, layer.weight.dtype) for layer in skinny} == {
-        shape
-    }
-    assert {layer.skinny.faster for layer in skinny} == {frozenset([1])}
-    assert not any(
-        isinstance(layer, Skinny)
-        for layer in prepare_for_decoding(model, gains(model, 1.04)).modules()
-    )
+    layers = skinny(prepare_for_decoding(model, some))
+    assert layers and not skinny(model)
+    assert {(*layer.weight.shape, layer.weight.dtype) for layer in layers} == {shape}
+    products = [vars(layer)[MULTIPLIES[type(layer)]] for layer in layers]
+    assert {product.func.__self__.faster for product in products} == {frozenset([1])}
+    assert not skinny(prepare_for_decoding(model, gains(model, 1.04)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

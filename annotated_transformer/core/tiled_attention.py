@@ -15,54 +15,7 @@ from .dropout import apply_dropout
 from .multi_head_attention import MultiHeadAttention
 
 # %% auto #0
-__all__ = ['restricted_attention', 'tiled_attention', 'TiledAttention']
-
-# %% ../../nbs/8_speed/2_flash_attention.ipynb #restricted-attention
-def _blocks(x, width, step):  # *batch N D -> batch blocks width D
-    "One block starts every `step` tokens. All axes in front become one, for the kernel."
-    blocks = x.unfold(-2, width, step).mT  # *batch blocks width D
-    return blocks.reshape(-1, *blocks.shape[-3:])
-
-
-def restricted_attention(
-    query: Tensor,  # *batch N Dk
-    key: Tensor,  # *batch N Dk
-    value: Tensor,  # *batch N Dv
-    radius: int,  # r: how far a token sees, to both sides
-) -> Tensor:  # *batch N Dv
-    "Self-attention to at most `2*radius + 1` places. Source: section 4, Table 1."
-    check_sizes(radius=radius)
-    for name, x in dict(key=key, value=value).items():
-        if x.shape[:-1] != query.shape[:-1]:
-            raise argument_error(name, tuple(x.shape), f'{(*query.shape[:-1], "D")}')
-    if not query.numel():
-        return torch.zeros_like(value)
-
-    # All keys that a query may see are in its own block or the two beside it. So each block
-    # of queries gets three blocks of keys, and the cost grows with N and not with N * N.
-    n = query.shape[-2]
-    n_fill = -n % radius  # zeros that fill up the last block
-    around = (0, 0, radius, radius + n_fill)  # and one block of zeros at both ends
-    query_blocks = _blocks(F.pad(query, (0, 0, 0, n_fill)), radius, radius)
-    key_blocks = _blocks(F.pad(key, around), 3 * radius, radius)
-    value_blocks = _blocks(F.pad(value, around), 3 * radius, radius)
-
-    # three blocks reach further than the radius, and over the ends: a mask hides that
-    end = n + n_fill
-    query_place = torch.arange(end, device=query.device).view(-1, radius, 1)
-    key_place = torch.arange(-radius, end + radius, device=query.device)
-    key_place = key_place.unfold(0, 3 * radius, radius)[:, None]  # blocks 1 3*radius
-    is_near = (query_place - key_place).abs() <= radius
-    is_token = (key_place >= 0) & (key_place < n)
-    mask = is_near & is_token  # blocks radius 3*radius
-
-    output = F.scaled_dot_product_attention(
-        query_blocks, key_blocks, value_blocks, attn_mask=mask[None]
-    )
-
-    # the blocks in a row again, without the zeros
-    output = output.reshape(*query.shape[:-2], end, value.shape[-1])
-    return output[..., :n, :]
+__all__ = ['tiled_attention', 'TiledAttention', 'blocks_of', 'restricted_attention']
 
 # %% ../../nbs/8_speed/2_flash_attention.ipynb #tiled-attention
 def tiled_attention(
@@ -126,3 +79,47 @@ class TiledAttention(MultiHeadAttention):
         return tiled_attention(
             query, key, value, mask=mask, dropout=dropout, is_causal=is_causal
         )
+
+# %% ../../nbs/8_speed/2_flash_attention.ipynb #restricted-attention
+def blocks_of(x, width, step):  # *batch N D -> batch blocks width D
+    "One block starts every `step` tokens. All axes in front become one, for the kernel."
+    blocks = x.unfold(-2, width, step).mT  # *batch blocks width D
+    return blocks.reshape(-1, *blocks.shape[-3:])
+
+
+def restricted_attention(
+    query: Tensor,  # *batch N Dk
+    key: Tensor,  # *batch N Dk
+    value: Tensor,  # *batch N Dv
+    radius: int,  # r: how far a token sees, to both sides
+) -> Tensor:  # *batch N Dv
+    "Self-attention to at most `2*radius + 1` places. Source: section 4, Table 1."
+    check_sizes(radius=radius)
+    for name, x in dict(key=key, value=value).items():
+        if x.shape[:-1] != query.shape[:-1]:
+            raise argument_error(name, tuple(x.shape), f'{(*query.shape[:-1], "D")}')
+
+    # zeros fill up the last block, and make one more block of keys at both ends
+    n = query.shape[-2]
+    n_fill = -n % radius
+    around = (0, 0, radius, radius + n_fill)
+    query_blocks = blocks_of(F.pad(query, (0, 0, 0, n_fill)), radius, radius)
+    key_blocks = blocks_of(F.pad(key, around), 3 * radius, radius)
+    value_blocks = blocks_of(F.pad(value, around), 3 * radius, radius)
+
+    # three blocks reach further than the radius, and over the ends: a mask hides that
+    end = n + n_fill
+    query_place = torch.arange(end, device=query.device).view(-1, radius, 1)
+    key_place = torch.arange(-radius, end + radius, device=query.device)
+    key_place = key_place.unfold(0, 3 * radius, radius)[:, None]  # blocks 1 3*radius
+    is_near = (query_place - key_place).abs() <= radius
+    is_token = (key_place >= 0) & (key_place < n)
+    mask = is_near & is_token  # blocks radius 3*radius
+
+    output = F.scaled_dot_product_attention(
+        query_blocks, key_blocks, value_blocks, attn_mask=mask[None]
+    )
+
+    # the blocks in a row again, without the zeros
+    output = output.reshape(*query.shape[:-2], end, value.shape[-1])
+    return output[..., :n, :]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import time
 from functools import partial
-from statistics import median
 from typing import Any
 
 import torch
@@ -20,8 +19,8 @@ from ..core.embeddings import TokenEmbedding
 from ..core.static_cache import StaticStep, make_room
 
 # %% auto #0
-__all__ = ['SKINNY', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'ReadOnly', 'Skinny', 'SkinnyLinear', 'SkinnyEmbedding',
-           'linear_weights', 'clock', 'speedup', 'measure_products', 'PreparedCopy', 'prepare_for_decoding', 'Compiled']
+__all__ = ['MULTIPLIES', 'MIN_SPEEDUP', 'row_class', 'SkinnyWeight', 'linear_weights', 'speedup', 'measure_products',
+           'PreparedCopy', 'prepare_for_decoding', 'Compiled']
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #few-rows-linear
 def row_class(
@@ -35,9 +34,6 @@ def row_class(
     return 32
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #fewrows
-# The packed products of bfloat16 go through oneDNN operators that PyTorch does not document.
-# They stay, in an appendix that no other module imports, because nothing else here makes
-# decoding on a CPU so much faster.
 class SkinnyWeight:
     "A matrix with a faster product for few rows. For inference on a CPU."
 
@@ -50,6 +46,8 @@ class SkinnyWeight:
         self.faster = faster
         self.packed = None
 
+        # PyTorch doesn't document these operators of oneDNN, but nothing else here makes
+        # decoding on a CPU so much faster
         can_pack = (
             weight.dtype == torch.bfloat16
             and torch.backends.mkldnn.is_available()
@@ -64,12 +62,8 @@ class SkinnyWeight:
         bias: Tensor | None = None,  # out
     ) -> Tensor:  # *batch out
         "`F.linear` with these weights, by the fastest way for this number of rows."
-        # a vector, or nothing at all
-        if x.ndim < 2 or x.numel() == 0:
-            return F.linear(x, self.weight, bias)
-
         n_rows = x.numel() // x.shape[-1]
-        if row_class(n_rows) not in self.faster:
+        if n_rows == 0 or row_class(n_rows) not in self.faster:
             return F.linear(x, self.weight, bias)
 
         if self.packed is not None:
@@ -82,101 +76,34 @@ class SkinnyWeight:
             return F.linear(x, self.weight, bias)
 
         # the other order: (W x^T)^T
-        rows = x.flatten(0, -2)  # n in
+        rows = x.reshape(n_rows, -1)  # n in
         if n_rows == 1:
             # a matrix times a vector is slower than times two columns: drop the second
             twice = torch.cat((rows, rows))  # 2 in
             out = torch.mm(self.weight, twice.t())[:, 0]  # out
         else:
-            # each row in one piece again, as `F.linear` returns it
-            out = torch.mm(self.weight, rows.t()).t().contiguous()  # n out
+            out = torch.mm(self.weight, rows.t()).t()  # n out
 
-        out = out.contiguous() if bias is None else out + bias
+        # each row in one piece again, as `F.linear` returns it
+        out = out.contiguous()
+        if bias is not None:
+            out = out + bias
         return out.reshape(*x.shape[:-1], -1)
 
-# %% ../../nbs/8_speed/5_fast_decoding.ipynb #skinny-layers
-class ReadOnly:
-    """A part that relies on its weights staying as they are. Raises `ValueError` if it is
-    converted or given other weights."""
-
-    def _apply(self, *args, **options):  # behind `.to`, `.half` and the like
-        raise self.refusal('convert')
-
-    def load_state_dict(self, *args, **options):
-        raise self.refusal('convert')
-
-    def _load_from_state_dict(self, *args):  # behind `load_state_dict` of a larger module
-        raise self.refusal('convert')
-
-    def refusal(self, verb):
-        wanted = f'the model itself: {verb} that, then prepare a new copy'
-        return argument_error('model', 'a prepared copy', wanted)
-
-
-class Skinny(ReadOnly):
-    """What the layers below share: each has the parameters of a plain layer, and a
-    `SkinnyWeight`."""
-
-
-# Each layer is built without memory, on the device `meta`, and given the plain one's parameters.
-
-
-class SkinnyLinear(Skinny, nn.Linear):
-    "A linear layer with a faster product for few rows."
-
-    def __init__(
-        self,
-        plain: nn.Linear,  # the layer that it stands for
-        faster: frozenset[int],  # each `row_class` that gains
-    ):
-        super().__init__(plain.in_features, plain.out_features, device='meta')
-        self.weight = plain.weight
-        self.bias = plain.bias
-        self.skinny = SkinnyWeight(plain.weight, faster)
-
-    def forward(self, x):  # *batch in -> *batch out
-        return self.skinny.linear(x, self.bias)
-
-
-class SkinnyEmbedding(Skinny, TokenEmbedding):
-    "An embedding whose logits are computed faster for few rows."
-
-    def __init__(
-        self,
-        plain: TokenEmbedding,  # the layer that it stands for
-        faster: frozenset[int],  # each `row_class` that gains
-    ):
-        vocab_size, d_model = plain.weight.shape
-        with torch.device('meta'):
-            super().__init__(vocab_size, d_model, scale=plain.scale)
-        self.weight = plain.weight
-        self.bias = plain.bias
-        self.skinny = SkinnyWeight(plain.weight, faster)
-
-    def logits(self, hidden):  # *batch D -> *batch V
-        return self.skinny.linear(hidden, self.bias)
-
-# %% ../../nbs/8_speed/5_fast_decoding.ipynb #weight-of
-SKINNY = {nn.Linear: SkinnyLinear, TokenEmbedding: SkinnyEmbedding}
-
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #measure-products
+MULTIPLIES = {nn.Linear: 'forward', TokenEmbedding: 'logits'}  # the layers, and where
+
+
 def linear_weights(
     model: nn.Module,  # any model
 ) -> list[Tensor]:  # parameters out in, each once
-    "The matrices of all layers that have a skinny one."
+    "The matrices of all layers that can have a faster product."
     weights = {}
     for layer in model.modules():
-        if type(layer) in SKINNY:
+        if type(layer) in MULTIPLIES:
             weight = layer.get_parameter('weight')
             weights[id(weight)] = weight
     return list(weights.values())
-
-
-def clock() -> float:  # seconds
-    "Processor time of this thread; real time where the system counts that too coarsely."
-    if time.get_clock_info('thread_time').resolution < 1e-6:
-        return time.thread_time()
-    return time.perf_counter()
 
 
 def speedup(
@@ -184,40 +111,24 @@ def speedup(
     n_rows: int,  # of the input
     budget: float = 0.05,  # seconds, after five measurements of each way
 ) -> float:  # above 1: the skinny product is faster
-    "Time of `F.linear` over that of the skinny product, of medians."
+    "The least time of `F.linear` over that of the skinny product."
     x = torch.randn(n_rows, weights[0].shape[1]).to(weights[0].dtype)
     plain = [partial(F.linear, weight=weight) for weight in weights]
     skinny = [SkinnyWeight(weight).linear for weight in weights]
 
-    def seconds(products, n_passes):
-        start = clock()
-        for _ in range(n_passes):
-            for product in products:
-                product(x)
-        return clock() - start
-
-    # warm up
-    seconds(plain, 1)
-    seconds(skinny, 1)
-
-    # as many passes as take a fifth of a millisecond, which the clock can tell
-    one_pass = max(seconds(plain, 1), seconds(skinny, 1), 1e-6)
-    n_passes = 1 + int(2e-4 / one_pass)
+    def seconds(products):
+        start = time.perf_counter()
+        for product in products:
+            product(x)
+        return time.perf_counter() - start
 
     plain_times = []
     skinny_times = []
     begin = time.perf_counter()
-    for turn in range(31):
-        if turn >= 5 and time.perf_counter() - begin >= budget:
-            break
-        # the order alternates, so that neither always goes first
-        if turn % 2 == 0:
-            skinny_times.append(seconds(skinny, n_passes))
-            plain_times.append(seconds(plain, n_passes))
-        else:
-            plain_times.append(seconds(plain, n_passes))
-            skinny_times.append(seconds(skinny, n_passes))
-    return median(plain_times) / median(skinny_times)
+    while len(plain_times) < 5 or time.perf_counter() - begin < budget:
+        plain_times.append(seconds(plain))
+        skinny_times.append(seconds(skinny))
+    return min(plain_times) / min(skinny_times)
 
 
 @torch.inference_mode()
@@ -242,7 +153,7 @@ def measure_products(
 MIN_SPEEDUP = 1.05  # less may be chance, and is not worth another product
 
 
-class PreparedCopy(ReadOnly, nn.Module):
+class PreparedCopy(nn.Module):
     """A copy of a model, for inference only. Raises `ValueError` where it is trained or
     converted, before any part of it has changed."""
 
@@ -257,11 +168,6 @@ class PreparedCopy(ReadOnly, nn.Module):
         self.max_source = getattr(model, 'max_source', None)
         self.eval()
 
-    def train(self, mode=True):
-        if mode:
-            raise self.refusal('train')
-        return super().train(False)
-
     def forward(
         self,
         *inputs,  # as for the model
@@ -274,6 +180,21 @@ class PreparedCopy(ReadOnly, nn.Module):
 
     def step(self, ids, cache):
         return self.model.step(ids, cache)
+
+    def train(self, mode=True):
+        if mode:
+            raise self.refusal('train')
+        return super().train(False)
+
+    def load_state_dict(self, *args, **options):
+        raise self.refusal('convert')
+
+    def _apply(self, *args, **options):  # behind `.to`, `.half` and the like
+        raise self.refusal('convert')
+
+    def refusal(self, verb):
+        wanted = f'the model itself: {verb} that, then prepare a new copy'
+        return argument_error('model', 'a prepared copy', wanted)
 
 
 def prepare_for_decoding(
@@ -289,22 +210,17 @@ def prepare_for_decoding(
         speedups = measure_products(model)
 
     copied = copy.deepcopy(model).requires_grad_(False)
-    swapped = {}  # a layer with two names, as a tied embedding, stays one layer
-    for name, layer in list(copied.named_modules(remove_duplicate=False)):
-        if type(layer) not in SKINNY:
+    for layer in copied.modules():
+        if type(layer) not in MULTIPLIES:
             continue
 
         # the numbers of rows for which this layer gains
         weight = layer.get_parameter('weight')
-        shape = (*weight.shape, weight.dtype)
-        ratios = speedups.get(shape, {})
+        ratios = speedups.get((*weight.shape, weight.dtype), {})
         faster = frozenset(n for n, ratio in ratios.items() if ratio >= MIN_SPEEDUP)
-        if not faster:
-            continue
-
-        if layer not in swapped:
-            swapped[layer] = SKINNY[type(layer)](layer, faster)
-        copied.set_submodule(name, swapped[layer])
+        if faster:
+            product = partial(SkinnyWeight(weight, faster).linear, bias=layer.bias)
+            setattr(layer, MULTIPLIES[type(layer)], product)
     return PreparedCopy(copied)
 
 # %% ../../nbs/8_speed/5_fast_decoding.ipynb #compiled
