@@ -29,7 +29,7 @@ MOVED = {
     "14_checkpoint": "2_training/6_checkpoints",
     "15_history": "reference/history",
     "16_transformer_config": "1_model/8_transformer",
-    "17_initialisation": "depth/transformer_in_depth",
+    "17_initialisation": "depth/checking_a_transformer",
     "18_multi_head_attention_in_depth": "depth/multi_head_attention_in_depth",
     "19_embeddings_in_depth": "depth/embeddings_in_depth",
     "20_decoding": "3_decoding/1_greedy_decoding",
