@@ -219,7 +219,8 @@ def prepare_for_decoding(
         ratios = speedups.get((*weight.shape, weight.dtype), {})
         faster = frozenset(n for n, ratio in ratios.items() if ratio >= MIN_SPEEDUP)
         if faster:
-            product = partial(SkinnyWeight(weight, faster).linear, bias=layer.bias)
+            bias: Any = layer.bias
+            product = partial(SkinnyWeight(weight, faster).linear, bias=bias)
             setattr(layer, MULTIPLIES[type(layer)], product)
     return PreparedCopy(copied)
 
