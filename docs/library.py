@@ -116,11 +116,8 @@ def parameters(node, comments: dict) -> list:
     for a, star in arguments:
         if a.arg in ("self", "cls"):
             continue
-        kind, told = option(a.annotation)
-        meaning = notes.get(a.arg, told)
-        rows.append(
-            Parameter(star + a.arg, code_of(kind), code_of(defaults.get(a.arg)), meaning)
-        )
+        kind, default = code_of(a.annotation), code_of(defaults.get(a.arg))
+        rows.append(Parameter(star + a.arg, kind, default, notes.get(a.arg, "")))
     returns = code_of(node.returns)
     if returns not in ("", "None"):
         rows.append(Parameter("returns", returns, "", notes.get("return", "")))
@@ -184,23 +181,6 @@ def docments(places, comments: dict, start: int) -> dict:
         if above:
             found.setdefault(name, " ".join(above))
     return found
-
-
-def option(annotation) -> tuple:
-    "The type and the help of a command's option, `Annotated[type, typer.Option(help=...)]`; other annotations have no help."
-    is_option = isinstance(annotation, ast.Subscript) and code_of(
-        annotation.value
-    ).endswith("Annotated")
-    if not is_option:
-        return annotation, ""
-
-    kind, *extras = annotation.slice.elts
-    helps = []
-    for extra in extras:
-        for keyword in getattr(extra, "keywords", []):
-            if keyword.arg == "help" and isinstance(keyword.value, ast.Constant):
-                helps.append(keyword.value.value)
-    return kind, " ".join(helps)
 
 
 def code_of(tree) -> str:

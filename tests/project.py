@@ -3,11 +3,15 @@
 import ast
 import configparser
 import functools
+import io
 import json
 import os
 import re
 import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -190,3 +194,30 @@ def unpacked() -> list[Path]:
     )
     paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
     return sorted(path for path in paths if not made.search(path.as_posix()))
+
+
+# ---- The command ----
+
+
+@dataclass
+class Ended:
+    "How a command ended, and what it said."
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def call(*words, typed: str | bytes = "") -> Ended:
+    "Run `annotated-transformer` in this process; `typed` is its standard input."
+    from annotated_transformer.cli import run_command
+
+    given = typed.encode() if isinstance(typed, str) else typed
+    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with mock.patch("sys.stdin", stdin), redirect_stdout(stdout), redirect_stderr(stderr):
+        try:
+            status = run_command([str(word) for word in words])
+        except SystemExit as end:  # of --help, and of options that argparse refuses
+            status = end.code
+    return Ended(status, stdout.getvalue(), stderr.getvalue())

@@ -34,16 +34,13 @@ MODELS = {
     "core.kv_cache",
     "core.transformer",
 }
-# They are for people who have matplotlib and typer; all other modules need torch alone.
-NEED_MORE = {"figures.plotting": "matplotlib", "cli": "typer"}
+# It is for people who have matplotlib; all other modules need torch alone.
+NEED_MORE = {"figures.plotting": "matplotlib"}
 HEAVY = [
     "matplotlib",
     "PIL",
     "pandas",
     "tqdm",
-    "typer",
-    "click",
-    "rich",
     "safetensors",
     "IPython",
     "fastcore",

@@ -5,11 +5,9 @@ import sys
 
 import pytest
 import torch
-from project import ROOT
-from typer.testing import CliRunner
+from project import ROOT, call
 
 from annotated_transformer import load_pretrained
-from annotated_transformer.cli import app
 from annotated_transformer.translator import PRETRAINED, pretrained_names
 from annotated_transformer.base.atomic_folders import check_files
 
@@ -87,12 +85,11 @@ def test_the_command_translates_numbers(name, answer):
     "A line that it can't read costs no other line its answer."
     number = "twelve thousand three hundred and forty-five"
     lines = [number, "", "one " * 2500, number]
-    done = CliRunner().invoke(
-        app, ["translate", "--model", name, "--device", "cpu"], input="\n".join(lines)
-    )
+    typed = "\n".join(lines)
+    done = call("translate", "--model", name, "--device", "cpu", typed=typed)
     assert done.stdout.splitlines() == [answer, "", "", answer]
     assert done.stderr == "line 3: 2,500 tokens, and the model takes 1,024 at most\n"
-    assert done.exit_code == 1
+    assert done.status == 1
 
 
 @pytest.mark.parametrize(
@@ -107,9 +104,9 @@ def test_a_command_says_what_is_no_model(command, tmp_path):
         "./nowhere": "there is no such folder",
     }
     for model, why in wrong.items():
-        done = CliRunner().invoke(app, [*command, "--model", str(model)], input="twelve\n")
-        said = done.output.replace("\n", " ")
-        assert done.exit_code == 2 and "Traceback" not in said
+        done = call(*command, "--model", model, typed="twelve\n")
+        said = done.stderr.replace("\n", " ")
+        assert done.status == 2 and "Traceback" not in said
         assert why in said
         if command[0] != "generate":
             assert f"the models that come with the package are {names}" in said

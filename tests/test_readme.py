@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from project import ROOT, make
+from project import ROOT, call, make
 
 PAGES = (
     "README.md",
@@ -43,10 +43,10 @@ def commands(program: str) -> list[list[str]]:
 
     found = []
     for line in lines:
-        for call in re.split(r"&&|;|\|", line.strip().removeprefix("$ ")):
-            call = call.strip().removeprefix(".venv/bin/")
-            if call.split()[:1] == [program]:
-                words = shlex.split(call, comments=True)
+        for typed in re.split(r"&&|;|\|", line.strip().removeprefix("$ ")):
+            typed = typed.strip().removeprefix(".venv/bin/")
+            if typed.split()[:1] == [program]:
+                words = shlex.split(typed, comments=True)
                 if words not in found:
                     found.append(words)
     return found
@@ -98,14 +98,9 @@ def test_make_commands_exist():
 
 @functools.cache
 def help_of(*words: str) -> str:
-    from typer.testing import CliRunner
-
-    from annotated_transformer.cli import app
-
-    plain = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    done = CliRunner(env=plain).invoke(app, [*words, "--help"], prog_name=COMMAND)
-    assert done.exit_code == 0, f"{' '.join(words)}: {done.output}"
-    return done.output
+    done = call(*words, "--help")
+    assert done.status == 0, f"{' '.join(words)}: {done.stderr}"
+    return done.stdout
 
 
 def copy_task_calls() -> list[list[str]]:
@@ -149,8 +144,8 @@ def test_links_to_files_lead_somewhere(page):
 @pytest.mark.slow
 def test_every_command_is_on_its_page():
     "With an example under a heading of its own."
-    listed = re.search(r"^Commands:\n(.*)", help_of(), re.M | re.S)[1]
-    names = re.findall(r"^ {2}([\w-]+)", listed, re.M)
+    listed = re.search(r"^ +COMMAND\n(.*)", help_of(), re.M | re.S)[1]
+    names = re.findall(r"^ {4}([\w-]+)", listed, re.M)
     headings = re.findall(r"^## ([\w-]+)$", TEXTS["nbs/commands.md"], re.M)
     shown = {words[1] for words in commands(COMMAND) if words[1:]}
 

@@ -17,8 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from project import ROOT
-from typer.testing import CliRunner
+from project import ROOT, call
 
 from annotated_transformer import cli, translate
 from annotated_transformer.training.checkpoint import Checkpoints, KeepEvaluated
@@ -251,9 +250,7 @@ def test_the_command_trains_what_it_is_told(words, changes, tmp_path, monkeypatc
         raise ValueError("that was all")
 
     monkeypatch.setattr(cli, "run_and_save", asking)
-    CliRunner().invoke(
-        cli.app, ["train-translation", *words, "--out", str(tmp_path / "run")]
-    )
+    call("train-translation", *words, "--out", tmp_path / "run")
     assert asked == [
         TranslationConfig.preset("multi30k")
         if changes is None
@@ -384,9 +381,9 @@ def test_the_command_refuses_held_out_files_in_other_languages(option, wrong, tm
     files = {"--corpus": "a.en,a.de", "--validation": "b.en,b.de", "--test": "b.en,b.de"}
     files |= {option: wrong, "--data-dir": tmp_path, "--out": tmp_path / "run"}
     words = [str(word) for pair in files.items() for word in pair]
-    result = CliRunner().invoke(cli.app, ["train-translation", *words])
-    assert result.exit_code == 2 and not (tmp_path / "run").exists()
-    said = " ".join(result.output.split())
+    result = call("train-translation", *words)
+    assert result.status == 2 and not (tmp_path / "run").exists()
+    said = " ".join(result.stderr.split())
     expected = "expected the file in en first, then the one in de"
     assert f"{option}: got '{wrong.replace(',', ', ')}', {expected}" in said
 
@@ -570,9 +567,9 @@ def test_full_width_letters_are_the_usual_ones_if_asked(tmp_path):
 
 def test_the_command_says_how_small_a_vocabulary_may_be(tmp_path, corpus):
     words = ["train-translation", "--corpus", str(corpus), "--vocab-size", "100"]
-    result = CliRunner().invoke(cli.app, [*words, "--out", str(tmp_path / "run")])
-    assert result.exit_code == 2
-    assert "--vocab-size: got 100, expected at least 260" in " ".join(result.output.split())
+    result = call(*words, "--out", tmp_path / "run")
+    assert result.status == 2
+    assert "--vocab-size: got 100, expected at least 260" in " ".join(result.stderr.split())
 
 
 def test_multi30k_has_a_test_by_name_and_no_files(tmp_path, monkeypatch):
