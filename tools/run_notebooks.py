@@ -6,10 +6,13 @@ A notebook keeps the fingerprint of the code that its outputs come from, and the
 """
 
 import argparse
+import ast
 import configparser
 import hashlib
+import io
 import os
 import time
+import tokenize
 from pathlib import Path
 
 import nbformat
@@ -35,13 +38,48 @@ def is_skipped(source: str, skip: set) -> bool:
     return directives.get("eval") == "false" or bool(skip & directives.keys())
 
 
+def without_comments(source: str) -> str:
+    "The code without comments and docstrings, which change no output."
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return source  # it has magic commands
+
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in nodes:
+        documented = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        if documented and ast.get_docstring(node) is not None:
+            first = node.body[0]
+            if first.lineno > node.lineno:
+                count = first.end_lineno - first.lineno + 1
+                lines[first.lineno - 1 : first.end_lineno] = [""] * count
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
 def fingerprint(cells) -> str:
-    "Of the code that an ordinary run executes."
+    "Of the code that an ordinary run executes, whatever its comments say."
     sources = [
         "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
     ]
     run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
-    return hashlib.sha256("\n\n".join(run).encode()).hexdigest()[:16]
+    return digest([without_comments(source) for source in run])
+
+
+def old_fingerprint(cells) -> str:
+    "The same with comments, as notebooks have it that weren't run since."
+    sources = [
+        "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
+    ]
+    run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
+    return digest(run)
+
+
+def digest(sources: list) -> str:
+    return hashlib.sha256("\n\n".join(sources).encode()).hexdigest()[:16]
 
 
 class Client(NotebookClient):
