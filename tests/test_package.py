@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 import zipfile
 from importlib.metadata import (
@@ -49,24 +48,6 @@ def copy(tmp_path_factory):
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, copy / path)
     return copy
-
-
-@pytest.fixture(scope="module")
-def sdist(copy, tmp_path_factory):
-    "The source distribution, unpacked."
-    out = tmp_path_factory.mktemp("sdist")
-    code = (
-        "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    )
-    done = call(sys.executable, "-c", code, out, cwd=copy)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (packed,) = out.glob("*.tar.gz")
-    with tarfile.open(packed) as archive:
-        safely = (
-            dict(filter="data") if hasattr(tarfile, "data_filter") else {}
-        )  # from Python 3.11.4 on
-        archive.extractall(out, **safely)
-    return next(path for path in out.iterdir() if path.is_dir())
 
 
 @pytest.fixture(scope="module")
@@ -128,56 +109,6 @@ def test_wheel_knows_its_command_and_its_needs(wheel, tmp_path):
     assert scripts == {"annotated-transformer": f"{PACKAGE.name}.cli:main"}
     needs = {Requirement(need).name for need in known.requires if "extra ==" not in need}
     assert needs == {Requirement(need).name for need in settings()["requirements"].split()}
-
-
-def test_sdist_holds_the_whole_repository(sdist):
-    found = {
-        path.relative_to(sdist).as_posix() for path in sdist.rglob("*") if path.is_file()
-    }
-    made = {
-        name for name in found if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name
-    }
-    assert found - made == {path.as_posix() for path in repository()}
-
-
-def test_sdist_works_where_it_is_unpacked(sdist, tmp_path):
-    "The library imports, a wheel can be built, and the tests that came with it find their helpers."
-    environment = {**os.environ, "PYTHONPATH": str(sdist)}
-    code = f"import {PACKAGE.name}.cli as cli; print(cli.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(sdist), (
-        done.stdout + done.stderr
-    )
-    pip(
-        "wheel",
-        ".",
-        "--no-deps",
-        "--no-index",
-        "--no-build-isolation",
-        "-w",
-        tmp_path,
-        cwd=sdist,
-    )
-    assert list(tmp_path.glob("*.whl"))
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/test_make.py",
-        "-k",
-        "help",
-    ]
-    done = subprocess.run(words, cwd=sdist, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_installed_library_imports(installed, tmp_path):
