@@ -90,7 +90,7 @@ MOVED = {
     "75_speed.allocations": "reference/allocations",
     "76_speed.async_copy": "reference/devices",
     "77_utils.memory": "reference/memory",
-    "78_utils.extras": "reference/extras",
+    "78_utils.extras": "reference/config",
     "79_modern_layers_in_depth": "depth/modern_layers_in_depth",
     "80_pitfalls": "9_practice/1_bugs",
     "81_pitfalls_in_training": "9_practice/2_bugs_in_training",
@@ -109,7 +109,7 @@ MOVED = {
     "94_utils.atomic_folders": "reference/atomic_folders",
     "95_figures.diagrams": "reference/diagrams",
     "96_figures.svg": "reference/svg",
-    "97_reliability": "reference/reliability",
+    "97_reliability": "reference/atomic_folders",
     "98_utils.signals": "2_training/5_callbacks",
     "99_utils.progress": "reference/progress",
     "100_models.ngram": "reference/ngrams",
@@ -125,6 +125,9 @@ MOVED = {
     "2_training/5_checkpoints": "2_training/6_checkpoints",
     "reference/async_copy": "reference/devices",
     "reference/signals": "2_training/5_callbacks",
+    "reference/extras": "reference/config",
+    "reference/random_numbers": "reference/devices",
+    "reference/reliability": "reference/atomic_folders",
 }
 
 

@@ -14,13 +14,14 @@ from annotated_transformer.tasks.copy_task import CopyTaskConfig, held_out_pairs
 from annotated_transformer.tasks.language_model import ngram_losses, sample_prompts
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
+from annotated_transformer.base import memory
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
 
 
 def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
-    monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**30))
+    monkeypatch.setattr(memory, "available_memory", lambda device: 2**30)
     message = "n_heldout: got 1000000000, expected less: .* would take .* available"
 
     with pytest.raises(ValueError, match=message):
@@ -32,7 +33,7 @@ def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
 
 
 def test_counting_in_a_large_text_is_judged_by_its_size(monkeypatch):
-    monkeypatch.setenv("ANNOTATED_TRANSFORMER_MEMORY", str(2**20))
+    monkeypatch.setattr(memory, "available_memory", lambda device: 2**20)
     with pytest.raises(
         ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"
     ):

@@ -14,7 +14,7 @@ pytest.importorskip(
     "tokenizers", reason="byte pairs are learned with tokenizers: pip install tokenizers"
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
-from annotated_transformer.base.extras import import_extra
+from annotated_transformer.base.config import import_extra
 from annotated_transformer.text.tokenizer import Tokenizer
 from annotated_transformer.text.bpe import TOKENIZER_FILE, BPETokenizer
 from annotated_transformer.text.characters import CharTokenizer

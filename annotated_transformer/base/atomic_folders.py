@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from glob import escape
 from http.client import HTTPException
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -27,8 +26,8 @@ from .config import argument_error
 
 # %% auto #0
 __all__ = ['MANIFEST', 'MAX_NAME_BYTES', 'sha256', 'crc32', 'describe_files', 'read_manifest', 'check_files', 'foreign_files',
-           'check_replaceable', 'flush', 'write_folder', 'remove_unfinished', 'old_path', 'put_back', 'wait_for_folder',
-           'read_folder', 'lock_folder', 'fetch_file']
+           'check_replaceable', 'flush', 'write_folder', 'swap', 'remove_unfinished', 'old_path', 'put_back',
+           'wait_for_folder', 'read_folder', 'lock_folder', 'fetch_file']
 
 # %% ../../nbs/reference/atomic_folders.ipynb #manifest
 MANIFEST = 'manifest.json'
@@ -51,9 +50,8 @@ def crc32(
     "A fast checksum of a file's content, which notices accidents."
     checksum = 0
     with open(path, 'rb') as file:
-        if os.path.getsize(path):  # an empty file cannot be mapped
-            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                checksum = zlib.crc32(content)
+        while piece := file.read(1 << 20):
+            checksum = zlib.crc32(piece, checksum)
     return f'{checksum:08x}'
 
 
@@ -225,26 +223,32 @@ def write_folder(
 
         for path in [*new.rglob('*'), new]:
             flush(path)
-
-        # the two renamings; again, if another process came between them
-        old = old_path(folder)
-        for attempt in range(50):
-            try:
-                if folder.exists():
-                    shutil.rmtree(old, ignore_errors=True)
-                    os.rename(folder, old)
-                os.rename(new, folder)
-                break
-            except OSError as error:
-                put_back(folder)
-                expected = f'one that can be renamed ({error.strerror}); try one inside it'
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                    if attempt < 49:
-                        continue
-                    expected = 'one that no other process is writing to'
-                raise argument_error('folder', str(folder), expected) from error
+        swap(new, folder)
         flush(folder.parent)
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old_path(folder), ignore_errors=True)
+
+
+def swap(
+    new: Path,  # folder, complete
+    folder: Path,  # whose place it takes; there, or not
+):
+    "Two renamings: the old folder out of the way, and the new one into its place."
+    old = old_path(folder)
+    for attempt in range(50):
+        try:
+            if folder.exists():
+                shutil.rmtree(old, ignore_errors=True)
+                os.rename(folder, old)
+            os.rename(new, folder)
+            return
+        except OSError as error:
+            put_back(folder)
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                expected = f'one that can be renamed ({error.strerror}); try one inside it'
+                raise argument_error('folder', str(folder), expected) from error
+        # another process came between them: try again
+
+    raise argument_error('folder', str(folder), 'one that no other process is writing to')
 
 # %% ../../nbs/reference/atomic_folders.ipynb #wait_for_folder
 def remove_unfinished(

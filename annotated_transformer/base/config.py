@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
-from types import NoneType, UnionType
+from importlib import import_module
+from types import ModuleType, NoneType, UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 # %% auto #0
-__all__ = ['MAX_SHOWN_CHARS', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_probabilities',
-           'check_seed', 'is_number', 'check_numbers', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens',
-           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'allowed_types', 'check_types', 'Config',
-           'check_even', 'head_sizes', 'check_stack', 'check_vocabulary']
+__all__ = ['MAX_SHOWN_CHARS', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_seed', 'is_number',
+           'check_numbers', 'check_probabilities', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens',
+           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'import_extra', 'allowed_types',
+           'check_types', 'Config', 'check_even', 'head_sizes', 'check_stack', 'check_vocabulary']
 
 # %% ../../nbs/reference/config.ipynb #refusal
 MAX_SHOWN_CHARS = 400  # of a refused value, in a message
@@ -55,16 +56,6 @@ def check_sizes(
         if not is_whole_number(given) or given < 1:
             raise argument_error(name, given, 'a whole number of at least 1')
 
-# %% ../../nbs/reference/config.ipynb #check-probabilities
-def check_probabilities(
-    **probabilities: float,  # name=value pairs, each in [0, 1)
-):
-    "Refuse any probability outside [0, 1)."
-    for name, given in probabilities.items():
-        is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-        if not is_number or not 0 <= given < 1:
-            raise argument_error(name, given, 'a probability in [0, 1)')
-
 # %% ../../nbs/reference/config.ipynb #check-seed
 def check_seed(
     seed: int,  # in [0, 2**63)
@@ -90,6 +81,15 @@ def check_numbers(
     for name, given in numbers.items():
         if not is_number(given) or not is_right(given):
             raise argument_error(name, given, expected)
+
+
+def check_probabilities(
+    **probabilities: float,  # name=value pairs, each in [0, 1)
+):
+    "Refuse any probability outside [0, 1)."
+    for name, given in probabilities.items():
+        if not is_number(given) or not 0 <= given < 1:
+            raise argument_error(name, given, 'a probability in [0, 1)')
 
 
 def check_flags(
@@ -135,7 +135,6 @@ def check_width(
             name, tuple(tensor.shape), f'a last axis of {width_name} = {width}'
         )
 
-# %% ../../nbs/reference/config.ipynb #specialtokens
 # %% ../../nbs/reference/config.ipynb #specialtokens
 @dataclass(frozen=True)
 class SpecialTokens:
@@ -238,6 +237,22 @@ def unwrap_compiled(
 ):  # the module that `torch.compile` wrapped; any other as it is
     "The model inside the wrapper of `torch.compile`."
     return getattr(model, '_orig_mod', model)
+
+# %% ../../nbs/reference/config.ipynb #import-extra
+def import_extra(
+    name: str,  # of a module, such as 'tokenizers'
+    what: str,  # what it is for: the beginning of a sentence that it ends
+    extra: str,  # of this package, which brings it
+) -> ModuleType:
+    "Import an optional package. Raises `ImportError` that says how to install it."
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f'{what} {name.partition(".")[0]}, which is missing: in a clone '
+            f'of the book, pip install -e ".[{extra}]"; '
+            f'elsewhere, pip install "annotated_transformer[{extra}]"'
+        ) from error
 
 # %% ../../nbs/reference/config.ipynb #check-types
 CHECKED_TYPES = {  # type -> the test of a value, and the words for what passes it

@@ -17,11 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 from .atomic_folders import read_folder, write_folder
 from .config import Config, argument_error, unwrap_compiled
-from .memory import check_memory
 
 # %% auto #0
-__all__ = ['FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'distinct_weights', 'write_model', 'EmptyInit', 'build_empty', 'check_fit',
-           'shared_names', 'check_loadable', 'save_model', 'read_config', 'convert_weights', 'build_from', 'load_model']
+__all__ = ['FORMAT', 'CONVERTED', 'CONFIG', 'WEIGHTS', 'names_of_weights', 'distinct_weights', 'write_model', 'EmptyInit',
+           'build_empty', 'check_fit', 'check_loadable', 'save_model', 'read_config', 'convert_weights', 'build_from',
+           'load_model']
 
 # %% ../../nbs/reference/model_files.ipynb #save-model
 FORMAT = 4  # of model folders; it changes when names of parameters, options or files do
@@ -30,14 +30,22 @@ CONFIG = 'config.json'
 WEIGHTS = 'model.safetensors'
 
 
+def names_of_weights(
+    model: nn.Module,  # any; may be on the device `meta`
+) -> list[list[str]]:  # of each tensor; a shared one has several
+    "The names of a model's weights, those of a shared one together."
+    names = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+    return list(names.values())
+
+
 def distinct_weights(
     model: nn.Module,  # any
 ) -> dict[str, Tensor]:  # name -> tensor
     "Every weight once. A shared one goes by its first name."
-    first = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        first.setdefault(id(tensor), (name, tensor.detach().contiguous()))
-    return dict(first.values())
+    tensors = model.state_dict()
+    return {names[0]: tensors[names[0]].contiguous() for names in names_of_weights(model)}
 
 # %% ../../nbs/reference/model_files.ipynb #write-model
 def write_model(
@@ -128,11 +136,11 @@ def check_fit(
     weights: dict[str, Any],  # name -> tensor, or anything with a shape
 ):
     "Raise `ValueError`, with a list, unless names and shapes are those of the model."
-    expected, names = {}, {}  # a shared tensor has several names, of which one is stored
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        names.setdefault(id(tensor), []).append(name)
-        expected[name] = tuple(tensor.shape)
-    missing = [' or '.join(group) for group in names.values() if not {*group} & {*weights}]
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    missing = []  # of a shared tensor one name is stored
+    for names in names_of_weights(model):
+        if not {*names} & {*weights}:
+            missing.append(' or '.join(names))
     shapes = [
         f'{name} {tuple(w.shape)} instead of {expected[name]}'
         for name, w in weights.items()
@@ -150,16 +158,6 @@ def check_fit(
     ]
     if found:
         raise argument_error('weights', '; '.join(found), 'those of the configuration')
-
-# %% ../../nbs/reference/model_files.ipynb #shared-names
-def shared_names(
-    model: nn.Module,  # may be on the device `meta`
-) -> list[list[str]]:  # the names of each tensor that has several
-    "Which names of a model stand for the same tensor."
-    names = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        names.setdefault(id(tensor), []).append(name)
-    return [group for group in names.values() if len(group) > 1]
 
 # %% ../../nbs/reference/model_files.ipynb #check-loadable
 def check_loadable(
@@ -190,11 +188,8 @@ def check_loadable(
     check_fit(again, weights)
 
     # a weight that the configuration has once, and this model twice
-    names: dict[int, list[str]] = {}
-    for name, tensor in again.state_dict(keep_vars=True).items():
-        names.setdefault(id(tensor), []).append(name)
-    for group in names.values():
-        stored = [name for name in group if name in weights]
+    for names in names_of_weights(again):
+        stored = [name for name in names if name in weights]
         if len(stored) > 1:
             raise argument_error('weights', ' and '.join(stored), 'one weight, shared')
 
@@ -278,14 +273,12 @@ def build_from(
     dtypes = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
     device = torch.device(device)
-    n_bytes = sum(tensor.numel() for tensor in weights.values()) * dtype.itemsize
-    check_memory(n_bytes, 'the model', device, configuration=config.to_dict())
 
     copies = {}
     for name, tensor in weights.items():
         its_type = dtype if tensor.is_floating_point() else tensor.dtype
         copies[name] = tensor.to(device, its_type, copy=True)
-    shared = shared_names(model)
+    shared = [names for names in names_of_weights(model) if len(names) > 1]
     # strict: names of shared tensors are stored once, and checked above
     model.load_state_dict(copies, strict=False, assign=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from ..base.config import argument_error
-from ..base.extras import import_extra
+from ..base.config import import_extra
 from ..text.parallel_text import base_language
 from ..text.tokenizer import Tokenizer, check_text
 

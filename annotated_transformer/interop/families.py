@@ -53,7 +53,7 @@ from ..models.vit import ImageClassifier, ViT, ViTConfig
 from ..core.positions import sinusoids
 from ..core.layers import NormOrder, StackConfig
 from ..core.transformer import Transformer, TransformerConfig
-from ..base.extras import import_extra
+from ..base.config import import_extra
 
 # %% auto #0
 __all__ = ['MODEL_FILES', 'HF_ACTIVATIONS', 'GPT2_OPTION_NAMES', 'STACK_OPTION_NAMES', 'BERT_OPTION_NAMES',

@@ -22,7 +22,7 @@ from annotated_transformer.base.config import (
     check_sizes,
     printable,
 )
-from ..base.extras import import_extra
+from ..base.config import import_extra
 from ..training.data import Batch
 
 # %% auto #0

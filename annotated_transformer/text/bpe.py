@@ -26,7 +26,7 @@ from annotated_transformer.base.atomic_folders import (
     read_manifest,
     wait_for_folder,
 )
-from ..base.extras import import_extra
+from ..base.config import import_extra
 from ..base.memory import check_memory
 
 # %% auto #0

@@ -13,7 +13,7 @@ from annotated_transformer.base.config import (
     check_seed,
     check_sizes,
 )
-from ..base.extras import import_extra
+from ..base.config import import_extra
 from .parallel_text import ParallelText, clean_text, fold_text
 
 # %% auto #0

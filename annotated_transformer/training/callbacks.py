@@ -21,7 +21,7 @@ from annotated_transformer.base.config import (
     check_probabilities,
     check_sizes,
 )
-from ..base.random_numbers import random_numbers_from, random_state
+from ..base.devices import random_numbers_from, random_state
 from .distributed import gather_values, n_processes
 from .loop import Callback
 

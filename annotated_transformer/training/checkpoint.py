@@ -37,7 +37,7 @@ from annotated_transformer.base.model_files import (
     load_model,
     write_model,
 )
-from ..base.random_numbers import random_state, set_random_state
+from ..base.devices import random_state, set_random_state
 from .callbacks import WeightAverage
 from annotated_transformer.training.distributed import (
     all_reduce_any,

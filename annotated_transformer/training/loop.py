@@ -28,7 +28,7 @@ from annotated_transformer.base.config import (
     check_sizes,
 )
 from ..base.devices import PRECISIONS, Precision, autocast, to_device
-from ..base.random_numbers import draw_apart
+from ..base.devices import draw_apart
 from .history import History
 from .loss import LossFn, check_loss, sequence_loss
 from annotated_transformer.training.optimizer import (
