@@ -40,7 +40,6 @@ HEAVY = [
     "matplotlib",
     "PIL",
     "pandas",
-    "tqdm",
     "safetensors",
     "IPython",
     "fastcore",

@@ -47,7 +47,7 @@ class Job:
     rehearsal: dict = field(
         default_factory=dict
     )  # what a rehearsal on a CPU changes of them
-    needs: tuple = ()  # packages besides torch, numpy, matplotlib, safetensors and tqdm
+    needs: tuple = ()  # packages besides torch, numpy, matplotlib and safetensors
     wanted: Callable[[Context], bool] = lambda context: (
         True
     )  # looked at when its turn comes
