@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,18 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from annotated_transformer.base.config import (
-    argument_error,
-    check_numbers,
-    check_sizes,
-    printable,
-)
-from ..base.config import import_extra
+from ..base.config import argument_error, check_sizes, printable
+from ..base.extras import import_extra
 from ..training.data import Batch
 
 # %% auto #0
-__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'ImageDataset', 'digits', 'random_affine', 'image_batches', 'eight_bits',
-           'decode_picture', 'ImageFiles', 'check_files', 'image_folder']
+__all__ = ['EXTENSIONS', 'FORMATS', 'READABLE', 'CACHE_BYTES', 'ImageDataset', 'digits', 'random_affine', 'image_batches',
+           'eight_bits', 'decode_picture', 'ImageFiles', 'check_picture', 'image_folder']
 
 # %% ../../nbs/reference/images.ipynb #labelledimages
 @dataclass(frozen=True)
@@ -164,6 +158,9 @@ def decode_picture(
     return values.view(height, width, -1).permute(2, 0, 1).contiguous()
 
 # %% ../../nbs/reference/images.ipynb #imagefiles-2
+CACHE_BYTES = 2**31  # of pictures that are kept in memory
+
+
 @dataclass(frozen=True)
 class ImageFiles:
     "Pictures on disk, decoded when they are first asked for, and kept while there is room."
@@ -172,7 +169,6 @@ class ImageFiles:
     height: int  # pixels, of what is returned
     width: int  # pixels
     n_channels: int  # 3 for colours, 1 for grey
-    cache_size: int = 2**31  # of what is kept in memory, bytes
 
     # number -> C H W, bytes
     kept: dict[int, Tensor] = field(
@@ -181,9 +177,6 @@ class ImageFiles:
 
     def __getitem__(self, numbers) -> Tensor:  # B -> B C H W, from 0 to 1
         return torch.stack([self.read(int(number)) for number in numbers]) / 255
-
-    def room(self) -> int:  # the number of pictures that fit
-        return self.cache_size // (self.height * self.width * self.n_channels)
 
     def read(self, number: int) -> Tensor:  # C H W, bytes
         "One picture. Raises `ValueError` that names the file, if it isn't one."
@@ -197,43 +190,29 @@ class ImageFiles:
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise argument_error('picture', str(path), f'{READABLE} ({error})') from error
 
-        if len(self.kept) < self.room():
+        n_kept = CACHE_BYTES // picture.numel()  # as many as there is room for
+        if len(self.kept) < n_kept:
             self.kept[number] = picture
         return picture
 
-# %% ../../nbs/reference/images.ipynb #check-files
-def check_files(
-    images: ImageFiles,  # whose files are looked at
+# %% ../../nbs/reference/images.ipynb #image-folder
+def check_picture(
+    file: Path,  # with one of the `EXTENSIONS`
 ):
-    "Refuse files that don't begin as pictures do; warn if they don't all fit in memory."
+    "Raise `ValueError` unless the file begins as a picture does."
     from PIL import Image
 
-    for file in images.paths:
-        if not file.is_file():  # reading a pipe would block forever
-            raise argument_error('picture', str(file), 'a regular file')
-        try:
-            Image.open(file, formats=FORMATS).close()  # reads its first bytes
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise argument_error('picture', str(file), READABLE) from error
+    try:
+        Image.open(file, formats=FORMATS).close()  # reads its first bytes
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise argument_error('picture', str(file), READABLE) from error
 
-    n = len(images.paths)
-    room = images.room()
-    if n > room:
-        n_bytes = n * images.height * images.width * images.n_channels
-        warnings.warn(
-            f'{n:,} pictures need {n_bytes / 2**30:.2g} GiB of memory, '
-            f'cache_size is {images.cache_size / 2**30:.2g} GiB: '
-            f'{n - room:,} of them are decoded each time they come up'
-        )
 
-# %% ../../nbs/reference/images.ipynb #image-folder
 def image_folder(
     path,  # with a subfolder for each class
     height: int = 224,  # pixels, of what is read
     width: int = 224,  # pixels
     n_channels: int = 3,  # 3 for colours, 1 for grey
-    *,
-    cache_size: int = 2**31,  # of decoded pictures kept in memory, bytes
 ) -> ImageDataset:  # classes and files in the order of their names
     "Open a folder of pictures. Raises `ValueError` that says what is wrong with it."
     path = Path(path)
@@ -241,12 +220,15 @@ def image_folder(
     if not path.is_dir():
         raise argument_error('path', str(path), expected)
     check_sizes(height=height, width=width)
-    check_numbers('a number of bytes', lambda size: size >= 0, cache_size=cache_size)
     if n_channels not in (1, 3):
         raise argument_error('n_channels', n_channels, '1 or 3')
 
-    # a subfolder is a class
-    folders = sorted(f for f in path.iterdir() if f.is_dir() and not f.name.startswith('.'))
+    # a subfolder is a class, but for hidden ones and for results of a run
+    folders = []
+    for folder in sorted(path.iterdir()):
+        is_result = (folder / 'metrics.json').exists()
+        if folder.is_dir() and not folder.name.startswith('.') and not is_result:
+            folders.append(folder)
     if len(folders) < 2:
         raise argument_error('path', str(path), expected)
 
@@ -256,16 +238,15 @@ def image_folder(
     for label, folder in enumerate(folders):
         found = sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
         if not found:
-            raise argument_error(
-                'folder', str(folder), f'files ending in {", ".join(EXTENSIONS)}'
-            )
+            expected = f'files ending in {", ".join(EXTENSIONS)}'
+            raise argument_error('folder', str(folder), expected)
         files += found
         labels += [label] * len(found)
 
-    images = ImageFiles(files, height, width, n_channels, cache_size)
-    check_files(images)
+    for file in files:
+        check_picture(file)
     return ImageDataset(
-        images,
+        ImageFiles(files, height, width, n_channels),
         labels=torch.tensor(labels),
         classes=[printable(folder.name) for folder in folders],
         names=[printable(str(file.relative_to(path))) for file in files],
