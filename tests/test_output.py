@@ -1,11 +1,9 @@
 "What the command says reaches every terminal: none of them ends a run for want of a sign, and none is told what to do by a name."
 
-import io
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from project import PACKAGE, ROOT
@@ -139,25 +137,3 @@ def test_curves_are_written_for_tensorboard(tmp_path):
     done = run("copy-task", "--tensorboard", "--out", tmp_path / "copy", way=("-c", start))
     assert done.returncode == 2 and b".[tensorboard]" in done.stderr, done.stderr
     assert not (tmp_path / "copy").exists() and not (tmp_path / "copy.checkpoints").exists()
-
-
-class Terminal(io.StringIO):
-    "What is typed, or what is shown."
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("answer", "replaces"), [("y", True), ("n", False), ("", False)])
-def test_a_terminal_is_asked_before_a_run_is_replaced(answer, replaces, monkeypatch):
-    from annotated_transformer.cli import ask_to_replace
-
-    folder = Path("runs/copy")
-    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
-    assert not ask_to_replace(folder, "a run")  # nobody would see the question
-
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stderr", shown)
-    assert ask_to_replace(folder, "a run") == replaces
-    for part in ("runs/copy holds a run", "--out", "[y/N]"):
-        assert part in shown.getvalue()

@@ -8,36 +8,12 @@ import pytest
 import torch
 from project import ROOT
 
-from annotated_transformer.tasks.images import digits
-from annotated_transformer.tasks.captioning import strips
-from annotated_transformer.tasks.copy_task import CopyTaskConfig, held_out_pairs
-from annotated_transformer.tasks.language_model import ngram_losses, sample_prompts
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.base import memory
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
-
-
-def test_too_many_held_out_examples_are_refused_at_once(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda device: 2**30)
-    message = "n_heldout: got 1000000000, expected less: .* would take .* available"
-
-    with pytest.raises(ValueError, match=message):
-        held_out_pairs(CopyTaskConfig(n_heldout=10**9))
-    with pytest.raises(ValueError, match=message):
-        next(strips(digits(), digits().labels[:5], 10**9))
-    with pytest.raises(ValueError, match=message):
-        sample_prompts(["abc" * 100], 10**9, 20)
-
-
-def test_counting_in_a_large_text_is_judged_by_its_size(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda device: 2**20)
-    with pytest.raises(
-        ValueError, match="text: got '4,000,000 tokens', expected less: counting n-grams"
-    ):
-        ngram_losses([range(4_000_000)], [], 5)
 
 
 SMALL = dict(vocab_size=13, d_model=16, d_ff=16, n_heads=4, n_layers=2, max_len=1024)

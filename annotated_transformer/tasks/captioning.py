@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -19,67 +18,27 @@ from annotated_transformer.base.config import (
     check_probabilities,
     check_sizes,
 )
-from ..base.memory import check_memory
-from ..training.data import FIRST_SYMBOL, Batch, pad_sequences
-from ..base.tensor_checks import check_pairs
-from ..text.held_out import stratified_split
-from .images import ImageDataset, digits, random_affine
 from ..decoding.greedy import Hypotheses, greedy_decode
+from ..decoding.metrics import exact_match, exact_match_by_length
+from ..inspection.attention_maps import capture_attention
+from ..models.captioner import Captioner, CaptionerConfig
+from ..models.vit import patch_grid
+from .images import ImageDataset, digits, random_affine
 from annotated_transformer.tasks.runs import (
     Experiment,
     ExperimentConfig,
     ExperimentResult,
-    collect_metrics,
     mark_correct,
+    train_and_test,
 )
-from ..inspection.attention_maps import capture_attention
-from ..decoding.metrics import exact_match, exact_match_by_length
-from ..models.captioner import Captioner, CaptionerConfig
-from ..models.vit import patch_grid
-from ..base.devices import pick_device
-from ..training.callbacks import Evaluate
-from ..training.distributed import train_together
-from ..training.loop import Callback
+from ..text.held_out import stratified_split
+from ..training.data import FIRST_SYMBOL, Batch, pad_sequences
 
 # %% auto #0
-__all__ = ['WORDS', 'CAPTIONING', 'encode_caption', 'decode_caption', 'DigitStrip', 'random_starts', 'strips', 'caption_batch',
-           'CaptioningConfig', 'generate_captions', 'word_attention', 'plot', 'format_example', 'run_captioning']
+__all__ = ['WORDS', 'CAPTIONING', 'random_starts', 'DigitStrip', 'strips', 'encode_caption', 'decode_caption', 'caption_batch',
+           'generate_captions', 'word_attention', 'CaptioningConfig', 'run_captioning', 'format_example', 'plot']
 
-# %% ../../nbs/6_descendants/8_captioning.ipynb #ids-of
-WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'
-
-
-def encode_caption(
-    words: list,  # of words
-) -> list:  # of ids
-    "What the model should write. Raises `ValueError` for an unknown word."
-    for word in words:
-        if word not in WORDS:
-            raise argument_error('word', word, f'one of {", ".join(WORDS)}')
-
-    return [FIRST_SYMBOL + WORDS.index(word) for word in words]
-
-
-def decode_caption(
-    ids: list,  # of ids, none of them special
-) -> list:  # of words
-    "What the model has written."
-    for id in ids:
-        if not FIRST_SYMBOL <= id < FIRST_SYMBOL + len(WORDS):
-            raise argument_error('id', id, 'one that stands for a word')
-
-    return [WORDS[id - FIRST_SYMBOL] for id in ids]
-
-# %% ../../nbs/6_descendants/8_captioning.ipynb #strip
-@dataclass(frozen=True)
-class DigitStrip:
-    "Some digits side by side."
-
-    picture: Tensor  # 1 H W, values from 0 to 1
-    indices: list  # which pictures of the collection it is made of
-    starts: list  # the column in which each begins
-
-
+# %% ../../nbs/6_descendants/8_captioning.ipynb #random-starts
 def random_starts(
     n: int,  # digits
     free: int,  # columns that they leave empty
@@ -92,6 +51,18 @@ def random_starts(
     return [gap + i * side for i, gap in enumerate(gaps)]
 
 # %% ../../nbs/6_descendants/8_captioning.ipynb #strips-3
+WORDS = 'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'
+
+
+@dataclass(frozen=True)
+class DigitStrip:
+    "Some digits side by side."
+
+    picture: Tensor  # 1 H W, values from 0 to 1
+    indices: list  # which pictures of the collection it is made of
+    starts: list  # the column in which each begins
+
+
 def strips(
     data: ImageDataset,  # of digits
     indices: Tensor,  # of those to be used
@@ -105,10 +76,8 @@ def strips(
     "Strips of one to `max_digits` random digits, with their words."
     side = data.images[indices[:1]].shape[-1]
     if width < max_digits * side:
-        raise argument_error(
-            'width', width, f'room for {max_digits} digits, {max_digits * side}'
-        )
-    check_memory(count * (4 * side * width + 1000), 'a list of strips', n_heldout=count)
+        expected = f'room for {max_digits} digits, {max_digits * side}'
+        raise argument_error('width', width, expected)
 
     rng = random.Random(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -135,55 +104,31 @@ def strips(
             made.append((DigitStrip(picture, strip, starts), words))
         yield made
 
-# %% ../../nbs/6_descendants/8_captioning.ipynb #caption-batch
+# %% ../../nbs/6_descendants/8_captioning.ipynb #ids-of
+def encode_caption(
+    words: list,  # of `WORDS`
+) -> list:  # of ids
+    "What the model should write."
+    return [FIRST_SYMBOL + WORDS.index(word) for word in words]
+
+
+def decode_caption(
+    ids: list,  # of ids, none of them special
+) -> list:  # of words
+    "What the model has written."
+    return [WORDS[id - FIRST_SYMBOL] for id in ids]
+
+
 def caption_batch(
     pairs: list,  # of (strip, words)
     special: SpecialTokens = SpecialTokens(),  # those of the model
 ) -> Batch:
     "Pictures and words for the model, and the words that it should write."
-    captions = [encode_caption(words) for _, words in pairs]
-    check_pairs([(ids, ids) for ids in captions], special)  # none of them may be special
-
     images = torch.stack([strip.picture for strip, _ in pairs])
+    captions = [encode_caption(words) for _, words in pairs]
     tgt_in = pad_sequences([[special.bos_id, *ids] for ids in captions], special.pad_id)
     tgt_out = pad_sequences([[*ids, special.eos_id] for ids in captions], special.pad_id)
     return Batch((images, tgt_in), tgt_out, special)
-
-# %% ../../nbs/6_descendants/8_captioning.ipynb #captioningrunconfig
-@dataclass(frozen=True)
-class CaptioningConfig(ExperimentConfig):
-    "One run: data, model and training."
-
-    max_digits: int = 4  # digits in a strip
-    held_out: float = 0.2  # of the digits, probability
-    validation: bool = False  # set the test part aside, and hold out as much of the rest
-    n_heldout: int = 1000  # strips captioned at the end
-    model: str = 'tiny'  # preset of `CaptionerConfig`
-    steps: int = 3000  # updates of the weights, of 64 strips each
-    weight_decay: float = 0.05  # on matrices only
-    presets = {
-        'tiny': {},
-        'base': dict(
-            model='base', batch_size=256, steps=20_000, lr=5e-4, warmup_steps=2000
-        ),
-    }
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_sizes(
-            max_digits=self.max_digits, n_heldout=self.n_heldout, batch_size=self.batch_size
-        )
-        check_probabilities(held_out=self.held_out)
-
-        captioner = self.captioner()
-        limit = min(captioner.width // 8, captioner.max_len - 2)
-        if self.max_digits > limit:
-            raise argument_error('max_digits', self.max_digits, f'at most {limit} digits')
-
-        self.training()  # checks its own part
-
-    def captioner(self) -> CaptionerConfig:  # the architecture
-        return CaptionerConfig.preset(self.model)
 
 # %% ../../nbs/6_descendants/8_captioning.ipynb #write-captions
 def generate_captions(
@@ -226,6 +171,103 @@ def word_attention(
     grid = patch_grid(config.height, config.width, config.patch_size)
     return cross.unflatten(-1, grid).cpu()
 
+# %% ../../nbs/6_descendants/8_captioning.ipynb #captioningrunconfig
+@dataclass(frozen=True)
+class CaptioningConfig(ExperimentConfig):
+    "One run: data, model and training."
+
+    max_digits: int = 4  # digits in a strip
+    held_out: float = 0.2  # of the digits, probability
+    validation: bool = False  # set the test part aside, and hold out as much of the rest
+    n_heldout: int = 1000  # strips captioned at the end
+    model: str = 'tiny'  # preset of `CaptionerConfig`
+    steps: int = 3000  # updates of the weights, of 64 strips each
+    weight_decay: float = 0.05  # on matrices only
+    presets = {
+        'tiny': {},
+        'base': dict(
+            model='base', batch_size=256, steps=20_000, lr=5e-4, warmup_steps=2000
+        ),
+    }
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_sizes(max_digits=self.max_digits, n_heldout=self.n_heldout)
+        check_probabilities(held_out=self.held_out)
+
+        captioner = self.captioner()
+        limit = min(captioner.width // 8, captioner.max_len - 2)
+        if self.max_digits > limit:
+            raise argument_error('max_digits', self.max_digits, f'at most {limit} digits')
+
+    def captioner(self) -> CaptionerConfig:  # the architecture
+        return CaptionerConfig.preset(self.model)
+
+# %% ../../nbs/6_descendants/8_captioning.ipynb #run-captioning
+def run_captioning(
+    config: CaptioningConfig = CaptioningConfig(),  # what to do
+    **options,  # of `train_and_test`: device, callbacks, eval_every
+) -> ExperimentResult:  # examples are (strip, words), predictions are words
+    "Train a captioner, then caption strips of held-out digits and count exact matches."
+    data = digits()
+    train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
+
+    torch.manual_seed(config.seed)
+    model = Captioner(config.captioner())
+    special = SpecialTokens.of(model)
+
+    # the held-out strips, and batches of others without end
+    sizes = dict(width=model.config.width, max_digits=config.max_digits)
+    examples = next(strips(data, test_idx, config.n_heldout, **sizes))
+    pictures = [strip for strip, _ in examples]
+    targets = [words for _, words in examples]
+    training_strips = strips(
+        data,
+        train_idx,
+        config.batch_size,
+        seed=config.seed,
+        augment=random_affine,
+        **sizes,
+    )
+    batches = (caption_batch(pairs, special) for pairs in training_strips)
+
+    def measure(model):
+        captions = generate_captions(model, pictures[:200])
+        return dict(exact_match=exact_match(captions, targets[:200]))
+
+    def answer(model):
+        return generate_captions(model, pictures)
+
+    def score(model, captions):
+        return dict(
+            exact_match=exact_match(captions, targets),
+            exact_by_length=exact_match_by_length(captions, targets),
+        )
+
+    return train_and_test(
+        config,
+        model,
+        batches,
+        task='captioning',
+        examples=examples,
+        answer=answer,
+        score=score,
+        measure=measure,
+        summary='exact match on {n_heldout:,} held-out pictures: {exact_match:.4f}',
+        **options,
+    )
+
+# %% ../../nbs/6_descendants/8_captioning.ipynb #caption-line
+def format_example(
+    strip: DigitStrip,  # a picture of some digits
+    target: list,  # words: what it shows
+    prediction: list,  # words: what was written
+) -> str:
+    "What a strip shows, by which pictures, and what was read, in a line."
+    mark = mark_correct(prediction, target)
+    pictures = ' '.join(map(str, strip.indices))
+    return f'{mark}   {" ".join(target)} (pictures {pictures})  ->  {" ".join(prediction)}'
+
 
 def plot(
     result: ExperimentResult,  # of this chapter
@@ -236,14 +278,12 @@ def plot(
     from annotated_transformer.figures import plotting
 
     # the first captions of the longest right kind; if none is right, of the longest
-    right = []
-    for (_, target), words in zip(result.examples, result.predictions):
-        if words == target:
-            right.append(words)
+    pairs = list(zip(result.examples, result.predictions))
+    right = [words for (_, target), words in pairs if words == target]
     longest = max(len(words) for words in right or result.predictions)
 
     chosen = []
-    for (strip, _), words in zip(result.examples, result.predictions):
+    for (strip, _), words in pairs:
         if len(words) == longest and len(chosen) < count:
             maps = word_attention(result.model, strip.picture, words)[-1].mean(0)
             chosen.append((strip, [*words, '(the end)'], maps))
@@ -258,88 +298,6 @@ def plot(
             over[title] = maps[t]
     picture = plotting.overlays(below, over, columns=len(chosen), size=(3.2, 1.0))
     return {'attention': picture}
-
-# %% ../../nbs/6_descendants/8_captioning.ipynb #caption-line
-def format_example(
-    strip: DigitStrip,  # a picture of some digits
-    target: list,  # words: what it shows
-    prediction: list,  # words: what was written
-) -> str:
-    "What a strip shows, by which pictures, and what was read, in a line."
-    mark = mark_correct(prediction, target)
-    pictures = ' '.join(map(str, strip.indices))
-    return f'{mark}   {" ".join(target)} (pictures {pictures})  ->  {" ".join(prediction)}'
-
-# %% ../../nbs/6_descendants/8_captioning.ipynb #run-captioning
-def run_captioning(
-    config: CaptioningConfig = CaptioningConfig(),  # what to do
-    *,
-    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    callbacks: Iterable[Callback] = (),  # of the training
-    eval_every: int = 0,  # steps between exact matches on 200 strips; 0 means none
-) -> ExperimentResult:  # examples are (strip, words), predictions are words
-    "Train a captioner, then caption strips of held-out digits and count exact matches."
-    device = pick_device(device)
-    data = digits()
-    train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
-
-    torch.manual_seed(config.seed)
-    captioner = config.captioner()
-    model = Captioner(captioner).to(device)
-    special = SpecialTokens.of(model)
-
-    # the held-out strips, and batches of others without end
-    width, max_digits = captioner.width, config.max_digits
-    examples = next(
-        strips(data, test_idx, config.n_heldout, width=width, max_digits=max_digits)
-    )
-    pictures = [strip for strip, _ in examples]
-    targets = [words for _, words in examples]
-    training_strips = strips(
-        data,
-        train_idx,
-        config.batch_size,
-        width=width,
-        max_digits=max_digits,
-        seed=config.seed,
-        augment=random_affine,
-    )
-    batches = (caption_batch(pairs, special) for pairs in training_strips)
-
-    def measure(model):
-        captions = generate_captions(model, pictures[:200])
-        return dict(exact_match=exact_match(captions, targets[:200]))
-
-    if eval_every:
-        callbacks = [*callbacks, Evaluate(measure, eval_every)]
-    history = train_together(model, batches, config.training(), callbacks=callbacks)
-
-    start = time.perf_counter()
-    predictions = generate_captions(model, pictures)
-    seconds = time.perf_counter() - start
-
-    score = exact_match(predictions, targets)
-    metrics = collect_metrics(
-        config,
-        model,
-        history,
-        scores=dict(
-            task='captioning',
-            exact_match=score,
-            exact_by_length=exact_match_by_length(predictions, targets),
-        ),
-        n_heldout=len(examples),
-        seconds=seconds,
-    )
-    return ExperimentResult(
-        config,
-        model,
-        history,
-        metrics,
-        examples=examples,
-        predictions=predictions,
-        summary=f'exact match on {len(examples):,} held-out pictures: {score:.4f}',
-    )
 
 
 CAPTIONING = Experiment(

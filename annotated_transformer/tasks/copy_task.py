@@ -5,8 +5,7 @@
 # %% ../../nbs/4_copy_task/2_copy_task.ipynb #the-copy-task-code-2
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,7 +13,6 @@ import torch
 from torch import nn
 
 from ..base.config import argument_error, check_choice, check_sizes
-from ..base.memory import check_memory
 from ..training.data import FIRST_SYMBOL, batch_pairs
 from .synthetic import TASKS, synthetic_pairs
 from ..decoding.greedy import Hypotheses, generate_ids, greedy_decode
@@ -22,14 +20,12 @@ from annotated_transformer.tasks.runs import (
     Experiment,
     ExperimentConfig,
     ExperimentResult,
-    collect_metrics,
     mark_correct,
+    train_and_test,
 )
 from ..inspection.attention_maps import plot_attention, trace_attention
 from ..decoding.metrics import exact_match
-from ..training.distributed import train_together
-from ..training.loop import Callback, TrainConfig
-from ..base.devices import pick_device
+from ..training.loop import TrainConfig
 from ..core.transformer import Transformer
 from ..core.transformer import TransformerConfig
 
@@ -69,11 +65,10 @@ class CopyTaskConfig(ExperimentConfig):
     def __post_init__(self):
         super().__post_init__()
         check_choice('task', self.task, TASKS)
-        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
+        check_sizes(n_heldout=self.n_heldout)
 
         # each of these checks its own part
         self.transformer()
-        self.training()
         next(self.pairs())
 
     def transformer(self) -> TransformerConfig:  # the architecture
@@ -104,13 +99,6 @@ def held_out_pairs(
 ) -> list:  # of (source ids, target ids), all sources different
     """The sequences for the final test. Raises `ValueError` when there are too few
     different ones."""
-    # two lists and a key of Python numbers, small ones of which exist once
-    check_memory(
-        config.n_heldout * (400 + 24 * config.max_len),
-        'held-out pairs',
-        n_heldout=config.n_heldout,
-    )
-
     different = {}
     for source, target in islice(config.pairs(held_out=True), 20 * config.n_heldout):
         different.setdefault(tuple(source), (source, target))
@@ -125,49 +113,35 @@ def held_out_pairs(
 def run_copy_task(
     config: CopyTaskConfig = CopyTaskConfig(),  # what to do
     *,
-    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    callbacks: Iterable[Callback] = (),  # of the training
     build: Callable[[TransformerConfig], nn.Module] = Transformer,  # makes the model
     decode: Callable[..., Hypotheses] = greedy_decode,  # writes the answers
+    **options,  # of `train_and_test`: device, callbacks, eval_every
 ) -> ExperimentResult:  # examples are (source ids, target ids), predictions are ids
     "Train a model, then decode the held-out sequences and count exact matches."
-    device = pick_device(device)
     pairs = held_out_pairs(config)
     sources = [source for source, _ in pairs]
     targets = [target for _, target in pairs]
 
     torch.manual_seed(config.seed)
-    model = build(config.transformer()).to(device)
+    model = build(config.transformer())
 
-    history = train_together(
+    def answer(model):
+        max_len = config.max_len + 2  # a token more than the longest answer and its EOS
+        return generate_ids(model, sources, max_len=max_len, decode=decode)
+
+    def score(model, copies):
+        return dict(exact_match=exact_match(copies, targets))
+
+    return train_and_test(
+        config,
         model,
         batch_pairs(config.pairs(), config.batch_size),
-        config.training(),
-        callbacks=callbacks,
-    )
-
-    start = time.perf_counter()
-    max_len = config.max_len + 2  # a token more than the longest answer and its EOS
-    predictions = generate_ids(model, sources, max_len=max_len, decode=decode)
-    seconds = time.perf_counter() - start
-
-    score = exact_match(predictions, targets)
-    metrics = collect_metrics(
-        config,
-        model,
-        history,
-        scores=dict(task=config.task, exact_match=score),
-        n_heldout=len(pairs),
-        seconds=seconds,
-    )
-    return ExperimentResult(
-        config,
-        model,
-        history,
-        metrics,
+        task=config.task,
         examples=pairs,
-        predictions=predictions,
-        summary=f'exact match on {len(pairs):,} held-out sequences: {score:.4f}',
+        answer=answer,
+        score=score,
+        summary='exact match on {n_heldout:,} held-out sequences: {exact_match:.4f}',
+        **options,
     )
 
 # %% ../../nbs/4_copy_task/2_copy_task.ipynb #arrow

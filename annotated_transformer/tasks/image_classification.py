@@ -5,21 +5,15 @@
 # %% ../../nbs/6_descendants/6_image_classification.ipynb #image-classification-code-2
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from annotated_transformer.base.config import (
-    argument_error,
-    check_probabilities,
-    check_sizes,
-)
-from ..text.held_out import stratified_split
+from ..base.config import argument_error, check_probabilities
+from ..decoding.metrics import accuracy, exact_match
+from ..models.vit import ImageClassifier, ViTConfig, cls_attention
 from annotated_transformer.tasks.images import (
     ImageDataset,
     digits,
@@ -31,21 +25,34 @@ from annotated_transformer.tasks.runs import (
     Experiment,
     ExperimentConfig,
     ExperimentResult,
-    collect_metrics,
     mark_correct,
+    train_and_test,
     wrong_first,
 )
+from ..text.held_out import stratified_split
 from ..training.loss import classification_loss
-from ..decoding.metrics import accuracy
-from ..models.vit import ImageClassifier, ViTConfig, cls_attention
-from ..base.devices import pick_device
-from ..training.callbacks import Evaluate
-from ..training.distributed import train_together
-from ..training.loop import Callback
 
 # %% auto #0
-__all__ = ['IMAGE_CLASSIFICATION', 'ImageClassificationConfig', 'ImageClassificationResult', 'load_images', 'predict',
-           'accuracies', 'format_example', 'plot', 'check_folder', 'run_image_classification']
+__all__ = ['IMAGE_CLASSIFICATION', 'predict', 'ImageClassificationConfig', 'load_images', 'run_image_classification',
+           'format_example', 'plot']
+
+# %% ../../nbs/6_descendants/6_image_classification.ipynb #predict
+@torch.no_grad()
+def predict(
+    model: nn.Module,  # in evaluation mode
+    images,  # indexed by a tensor of numbers: B -> B C H W
+    indices: Tensor,  # N, which of them
+    *,
+    batch_size: int = 500,  # pictures at once
+) -> Tensor:  # N, class indices, on the CPU
+    "The most probable class of each picture."
+    device = next(model.parameters()).device
+
+    predictions = []
+    for some in indices.split(batch_size):
+        logits = model(images[some].to(device))
+        predictions.append(logits.argmax(-1).cpu())
+    return torch.cat(predictions)
 
 # %% ../../nbs/6_descendants/6_image_classification.ipynb #vitrunconfig
 @dataclass(frozen=True)
@@ -79,26 +86,14 @@ class ImageClassificationConfig(ExperimentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_sizes(batch_size=self.batch_size)
         check_probabilities(held_out=self.held_out, shift=self.shift, scale=self.scale)
 
         if self.data == 'digits' and self.classifier(10).height != 8:
-            raise argument_error(
-                'data', self.data, 'a folder of pictures; digits are too small'
-            )
-
-        self.training()  # checks its own part
+            expected = 'a folder of pictures; digits are too small'
+            raise argument_error('data', self.data, expected)
 
     def classifier(self, n_classes: int) -> ViTConfig:  # the architecture
         return ViTConfig.preset(self.model, n_classes=n_classes)
-
-# %% ../../nbs/6_descendants/6_image_classification.ipynb #load-images
-@dataclass
-class ImageClassificationResult(ExperimentResult):
-    "What the experiment returns: with the pictures, so that nothing is read again."
-
-    data: ImageDataset = field(kw_only=True)  # all pictures
-    indices: Tensor = field(kw_only=True)  # of the examples among them
 
 
 def load_images(
@@ -114,36 +109,54 @@ def load_images(
     train_idx, test_idx = stratified_split(data.labels, config.held_out, config.validation)
     return data, train_idx, test_idx
 
-# %% ../../nbs/6_descendants/6_image_classification.ipynb #predict
-@torch.no_grad()
-def predict(
-    model: nn.Module,  # in evaluation mode
-    images,  # indexed by a tensor of numbers: B -> B C H W
-    indices: Tensor,  # N, which of them
-    *,
-    batch_size: int = 500,  # pictures at once
-) -> Tensor:  # N, class indices, on the CPU
-    "The most probable class of each picture."
-    device = next(model.parameters()).device
+# %% ../../nbs/6_descendants/6_image_classification.ipynb #run-vit
+def run_image_classification(
+    config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
+    **options,  # of `train_and_test`: device, callbacks, eval_every
+) -> ExperimentResult:  # examples are (name, class), predictions are classes
+    "Train an image classifier, then count its right answers on held-out pictures."
+    data, train_idx, test_idx = load_images(config)
+    targets = [data.classes[data.labels[i]] for i in test_idx]
+    for some in test_idx.split(500):
+        data.images[some]  # find broken pictures before training
 
-    predictions = []
-    for some in indices.split(batch_size):
-        logits = model(images[some].to(device))
-        predictions.append(logits.argmax(-1).cpu())
-    return torch.cat(predictions)
+    torch.manual_seed(config.seed)
+    model = ImageClassifier(config.classifier(len(data.classes)))
 
+    # each training picture is moved, turned and scaled a little
+    augment = partial(
+        random_affine, shift=config.shift, degrees=config.degrees, scale=config.scale
+    )
+    batches = image_batches(
+        data, train_idx, config.batch_size, seed=config.seed, augment=augment
+    )
 
-def accuracies(
-    model: nn.Module,  # in evaluation mode
-    data: ImageDataset,  # pictures and labels
-    parts: dict,  # name -> indices of pictures
-) -> dict:  # accuracy_NAME -> 0 to 1
-    "The accuracy on each of several parts of the data."
-    scores = {}
-    for name, indices in parts.items():
-        predictions = predict(model, data.images, indices)
-        scores[f'accuracy_{name}'] = accuracy(predictions, data.labels[indices])
-    return scores
+    def measure(model):
+        shares = {}
+        for name, indices in dict(training=train_idx, held_out=test_idx).items():
+            classes = predict(model, data.images, indices)
+            shares[f'accuracy_{name}'] = accuracy(classes, data.labels[indices])
+        return shares
+
+    def answer(model):
+        return [data.classes[i] for i in predict(model, data.images, test_idx)]
+
+    def score(model, answers):
+        return dict(accuracy=exact_match(answers, targets), n_training=len(train_idx))
+
+    return train_and_test(
+        config,
+        model,
+        batches,
+        task='vit',
+        examples=[(data.names[i], target) for i, target in zip(test_idx, targets)],
+        answer=answer,
+        score=score,
+        measure=measure,
+        loss_fn=classification_loss,
+        summary='accuracy on {n_heldout:,} held-out pictures: {accuracy:.4f}',
+        **options,
+    )
 
 # %% ../../nbs/6_descendants/6_image_classification.ipynb #answer-line
 def format_example(
@@ -156,15 +169,16 @@ def format_example(
 
 
 def plot(
-    result: ImageClassificationResult,  # of this chapter
+    result: ExperimentResult,  # of this chapter
     count: int = 6,  # pictures
 ) -> dict:  # name of a picture -> picture
     "The last layer's weights over held-out pictures, wrong predictions first."
     # only here, so that the library imports with torch alone
     from annotated_transformer.figures import plotting
 
+    data, _, test_idx = load_images(result.config)
     chosen = wrong_first(result)[:count]
-    images = result.data.images[result.indices[chosen]]
+    images = data.images[test_idx[chosen]]
     device = next(result.model.parameters()).device
     last_layer = cls_attention(result.model, images.to(device))[-1].mean(1)
 
@@ -178,83 +192,6 @@ def plot(
         maps[title] = weights
     return {'attention': plotting.overlays(below, maps, size=(2, 2.2))}
 
-# %% ../../nbs/6_descendants/6_image_classification.ipynb #check-folder
-def check_folder(
-    config: ImageClassificationConfig,  # of the run
-    folder,  # for its results
-):
-    "Refuse to write results among the pictures, where they would be read as a class."
-    if config.data == 'digits':
-        return
-
-    folder = Path(folder).resolve()
-    pictures = Path(config.data).resolve()
-    if folder == pictures or pictures in folder.parents:
-        expected = f'a folder outside of {config.data}, where the pictures are'
-        raise argument_error('out', str(folder), expected)
-
-# %% ../../nbs/6_descendants/6_image_classification.ipynb #run-vit
-def run_image_classification(
-    config: ImageClassificationConfig = ImageClassificationConfig(),  # what to do
-    *,
-    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    callbacks: Iterable[Callback] = (),  # of the training
-    eval_every: int = 0,  # steps between looks at the accuracy; 0 means none
-) -> ImageClassificationResult:  # examples are (name, class), predictions are classes
-    "Train an image classifier, then count its right answers on held-out pictures."
-    device = pick_device(device)
-    data, train_idx, test_idx = load_images(config)
-    for some in test_idx.split(500):
-        data.images[some]  # find broken pictures before training
-
-    torch.manual_seed(config.seed)
-    model = ImageClassifier(config.classifier(len(data.classes))).to(device)
-
-    # each training picture is moved, turned and scaled a little
-    augment = partial(
-        random_affine, shift=config.shift, degrees=config.degrees, scale=config.scale
-    )
-    batches = image_batches(
-        data, train_idx, config.batch_size, seed=config.seed, augment=augment
-    )
-    parts = dict(training=train_idx, held_out=test_idx)
-    measure = partial(accuracies, data=data, parts=parts)
-
-    if eval_every:
-        callbacks = [*callbacks, Evaluate(measure, eval_every)]
-    history = train_together(
-        model,
-        batches,
-        config.training(),
-        loss_fn=classification_loss,
-        callbacks=callbacks,
-    )
-
-    start = time.perf_counter()
-    answers = predict(model, data.images, test_idx)
-    seconds = time.perf_counter() - start
-
-    score = accuracy(answers, data.labels[test_idx])
-    metrics = collect_metrics(
-        config,
-        model,
-        history,
-        scores=dict(task='vit', accuracy=score, n_training=len(train_idx)),
-        n_heldout=len(test_idx),
-        seconds=seconds,
-    )
-    return ImageClassificationResult(
-        config,
-        model,
-        history,
-        metrics,
-        examples=[(data.names[i], data.classes[data.labels[i]]) for i in test_idx.tolist()],
-        predictions=[data.classes[answer] for answer in answers],
-        summary=f'accuracy on {len(test_idx):,} held-out pictures: {score:.4f}',
-        data=data,
-        indices=test_idx,
-    )
-
 
 IMAGE_CLASSIFICATION = Experiment(
     name='vit',
@@ -262,5 +199,4 @@ IMAGE_CLASSIFICATION = Experiment(
     run=run_image_classification,
     format_example=format_example,
     plot=plot,
-    check_folder=check_folder,
 )

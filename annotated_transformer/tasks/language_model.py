@@ -5,17 +5,28 @@
 # %% ../../nbs/6_descendants/2_language_model.ipynb #a-language-model-code-2
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from ..base.config import SpecialTokens, argument_error, check_sizes
-from ..base.memory import check_memory
-from ..training.data import EOS, PAD
+from ..core.positions import Positions
+from ..decoding.greedy import greedy_decode
+from annotated_transformer.inspection.attention_maps import (
+    plot_attention,
+    trace_self_attention,
+)
+from ..models.gpt import GPT, GPTConfig
+from ..models.ngram import KneserNey, ngram_loss
+from annotated_transformer.tasks.runs import (
+    Experiment,
+    ExperimentConfig,
+    ExperimentResult,
+    train_and_test,
+)
+from ..text.characters import CharTokenizer
 from annotated_transformer.text.python_reference import (
     deduplicate,
     load_python_reference,
@@ -23,30 +34,33 @@ from annotated_transformer.text.python_reference import (
     sliding_windows,
     split_text,
 )
-from ..text.characters import CharTokenizer
-from ..decoding.greedy import greedy_decode
-from annotated_transformer.tasks.runs import (
-    Experiment,
-    ExperimentConfig,
-    ExperimentResult,
-    collect_metrics,
-)
-from annotated_transformer.inspection.attention_maps import (
-    plot_attention,
-    trace_self_attention,
-)
-from ..models.gpt import GPT, GPTConfig
-from ..models.ngram import KneserNey, ngram_loss
+from ..training.data import EOS, PAD
 from ..training.loss import evaluate
-from ..base.devices import pick_device
-from ..training.distributed import train_together
-from ..training.loop import Callback
-from ..core.positions import Positions
-from ..training.callbacks import Evaluate
 
 # %% auto #0
-__all__ = ['LANGUAGE_MODEL_SUMMARY', 'LANGUAGE_MODEL', 'LanguageModelConfig', 'sample_prompts', 'generate_text', 'format_example',
-           'plot', 'ngram_losses', 'run_language_model']
+__all__ = ['LANGUAGE_MODEL', 'generate_text', 'LanguageModelConfig', 'sample_prompts', 'run_language_model', 'format_example',
+           'plot']
+
+# %% ../../nbs/6_descendants/2_language_model.ipynb #generate-text
+def generate_text(
+    model: GPT,  # in evaluation mode
+    tokenizer: CharTokenizer,  # that of the model
+    prompts: list,  # texts of one length
+    length: int,  # maximum number of characters to write
+    *,
+    decode=greedy_decode,  # or another, with its options, by `partial`
+    batch_size: int = 100,  # prompts at once
+) -> list:  # of texts
+    "What the model writes after each prompt."
+    device = next(model.parameters()).device
+
+    texts = []
+    for start in range(0, len(prompts), batch_size):
+        batch = [tokenizer.encode(text) for text in prompts[start : start + batch_size]]
+        answers = decode(model, torch.tensor(batch, device=device), length)
+        for ids in answers.lists():
+            texts.append(tokenizer.decode(ids))
+    return texts
 
 # %% ../../nbs/6_descendants/2_language_model.ipynb #gptrunconfig
 @dataclass(frozen=True)
@@ -74,11 +88,8 @@ class LanguageModelConfig(ExperimentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_sizes(n_heldout=self.n_heldout, batch_size=self.batch_size)
-
-        # each of these checks its own part
-        self.gpt(6)
-        self.training()
+        check_sizes(n_heldout=self.n_heldout)
+        self.gpt(6)  # checks its own part
 
     def gpt(self, vocab_size: int) -> GPTConfig:  # the architecture
         return GPTConfig.preset(
@@ -98,18 +109,13 @@ class LanguageModelConfig(ExperimentConfig):
         try:
             text = path.read_text(encoding='utf-8')
         except (OSError, UnicodeDecodeError) as error:
-            raise argument_error(
-                'text', self.text, f'a readable file of text in UTF-8 ({error})'
-            ) from error
+            expected = f'a readable file of text in UTF-8 ({error})'
+            raise argument_error('text', self.text, expected) from error
 
         topics = deduplicate({path.name: text})
-        n_paragraphs = sum(len(paragraphs) for paragraphs in topics.values())
-        if n_paragraphs < 2:
-            raise argument_error(
-                'text',
-                self.text,
-                'a file with at least two different paragraphs, and a blank line between',
-            )
+        if len(topics.get(path.name, [])) < 2:
+            expected = 'a file with two different paragraphs or more, a blank line between'
+            raise argument_error('text', self.text, expected)
         return topics
 
 # %% ../../nbs/6_descendants/2_language_model.ipynb #beginnings
@@ -120,8 +126,6 @@ def sample_prompts(
 ) -> list:  # of (prompt, what follows), evenly spread over the texts
     "Held-out prompts with their true continuations."
     joined = ''.join(texts)
-    check_memory(2 * count * (length + 60), 'the prompts', n_heldout=count)
-
     last_start = len(joined) - 2 * length
     if last_start < 0:
         raise argument_error(
@@ -137,26 +141,57 @@ def sample_prompts(
         pairs.append((joined[start:middle], joined[middle : middle + length]))
     return pairs
 
+# %% ../../nbs/6_descendants/2_language_model.ipynb #run-gpt
+def run_language_model(
+    config: LanguageModelConfig = LanguageModelConfig(),  # what to do
+    **options,  # of `train_and_test`: device, callbacks, eval_every
+) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
+    "Train a language model, and test it on held-out texts, beside n-gram models."
+    # the texts, as ids
+    training, held_out = split_text(config.topics())
+    tokenizer = CharTokenizer.of(training)
+    documents = [[*tokenizer.encode(text), EOS] for text in training]
+    unseen = [[*tokenizer.encode(text), EOS] for text in held_out]
 
-def generate_text(
-    model: GPT,  # in evaluation mode
-    tokenizer: CharTokenizer,  # that of the model
-    prompts: list,  # texts of one length
-    length: int,  # maximum number of characters to write
-    *,
-    decode=greedy_decode,  # or another, with its options, by `partial`
-    batch_size: int = 100,  # prompts at once
-) -> list:  # of texts
-    "What the model writes after each prompt."
-    device = next(model.parameters()).device
+    # the model, and what it sees
+    torch.manual_seed(config.seed)
+    model = GPT(config.gpt(len(tokenizer)))
+    special = SpecialTokens.of(model)
+    length = model.config.max_len
+    windows = random_windows(documents, length, config.batch_size, config.seed, special)
+    test_windows = sliding_windows(unseen, length, special=special)
+    examples = sample_prompts(held_out, config.n_heldout, length // 2)
 
-    texts = []
-    for start in range(0, len(prompts), batch_size):
-        batch = [tokenizer.encode(text) for text in prompts[start : start + batch_size]]
-        answers = decode(model, torch.tensor(batch, device=device), length)
-        for ids in answers.lists():
-            texts.append(tokenizer.decode(ids))
-    return texts
+    # how far counting gets
+    counting = {}
+    for n in (2, 3, 5):
+        ngram = KneserNey(documents, n, len(tokenizer))
+        counting[f'loss_{n}gram'] = ngram_loss(ngram, unseen)
+
+    def measure(model):
+        return evaluate(model, test_windows)
+
+    def answer(model):
+        prompts = [prompt for prompt, _ in examples]
+        return generate_text(model, tokenizer, prompts, length // 2)
+
+    def score(model, answers):
+        return dict(loss=measure(model)['loss'], **counting)
+
+    return train_and_test(
+        config,
+        model,
+        windows,
+        task='gpt',
+        examples=examples,
+        answer=answer,
+        score=score,
+        measure=measure,
+        summary='held-out loss {loss:.3f} nats per character; n-gram models: '
+        'bigram {loss_2gram:.3f}, trigram {loss_3gram:.3f}, 5-gram {loss_5gram:.3f}',
+        tokenizer=tokenizer,
+        **options,
+    )
 
 # %% ../../nbs/6_descendants/2_language_model.ipynb #one-line
 def format_example(
@@ -178,93 +213,6 @@ def plot(
     labels = list(prompt.replace('\n', '\u23ce'))
     maps = trace_self_attention(result.model, result.tokenizer.encode(prompt), labels)
     return {'attention': plot_attention(maps, 'blocks self', layers)}
-
-# %% ../../nbs/6_descendants/2_language_model.ipynb #run-gpt
-LANGUAGE_MODEL_SUMMARY = (
-    'held-out loss {loss:.3f} nats per character; n-gram models: bigram {loss_2gram:.3f}, '
-    'trigram {loss_3gram:.3f}, 5-gram {loss_5gram:.3f}'
-)
-
-
-def ngram_losses(
-    training: list,  # of lists of ids, each with EOS at its end
-    held_out: list,  # of the same
-    vocab_size: int,  # V
-) -> dict:  # loss_2gram, loss_3gram, loss_5gram: nats per token
-    "Held-out losses of Kneser-Ney models of orders 2, 3 and 5."
-    n_tokens = sum(len(ids) for ids in training)
-    # measured: 75 bytes a token
-    check_memory(80 * n_tokens, 'counting n-grams', text=f'{n_tokens:,} tokens')
-
-    losses = {}
-    for n in (2, 3, 5):
-        model = KneserNey(training, n, vocab_size)
-        losses[f'loss_{n}gram'] = ngram_loss(model, held_out)
-    return losses
-
-
-def run_language_model(
-    config: LanguageModelConfig = LanguageModelConfig(),  # what to do
-    *,
-    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
-    callbacks: Iterable[Callback] = (),  # of the training
-    eval_every: int = 0,  # steps between tests on held-out texts; 0: at the end alone
-) -> ExperimentResult:  # examples are (prompt, continuation), predictions continuations
-    "Train a language model, and test it on held-out texts, beside n-gram models."
-    device = pick_device(device)
-
-    # the texts, as ids
-    training_texts, held_out_texts = split_text(config.topics())
-    tokenizer = CharTokenizer.of(training_texts)
-    training = [[*tokenizer.encode(text), EOS] for text in training_texts]
-    held_out = [[*tokenizer.encode(text), EOS] for text in held_out_texts]
-
-    gpt = config.gpt(len(tokenizer))
-    length = gpt.max_len
-    n_tokens = sum(len(ids) for ids in training)
-    if n_tokens <= length:
-        raise argument_error('text', f'{n_tokens} characters', f'more than {length}')
-    examples = sample_prompts(held_out_texts, config.n_heldout, length // 2)
-
-    # how far counting gets
-    counting = ngram_losses(training, held_out, len(tokenizer))
-
-    # the model
-    torch.manual_seed(config.seed)
-    model = GPT(gpt).to(device)
-    special = SpecialTokens.of(model)
-    test = partial(evaluate, batches=sliding_windows(held_out, length, special=special))
-
-    if eval_every:
-        callbacks = [*callbacks, Evaluate(test, eval_every)]
-    history = train_together(
-        model,
-        random_windows(training, length, config.batch_size, config.seed, special),
-        config.training(),
-        callbacks=callbacks,
-    )
-    loss = test(model)['loss']
-
-    # what it writes
-    start = time.perf_counter()
-    prompts = [prompt for prompt, _ in examples]
-    predictions = generate_text(model, tokenizer, prompts, length // 2)
-    seconds = time.perf_counter() - start
-
-    scores = dict(task='gpt', loss=loss, **counting)
-    metrics = collect_metrics(
-        config, model, history, scores=scores, n_heldout=len(examples), seconds=seconds
-    )
-    return ExperimentResult(
-        config,
-        model,
-        history,
-        metrics,
-        examples=examples,
-        predictions=predictions,
-        summary=LANGUAGE_MODEL_SUMMARY.format(**scores),
-        tokenizer=tokenizer,
-    )
 
 
 LANGUAGE_MODEL = Experiment(

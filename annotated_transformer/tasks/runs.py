@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,30 +21,32 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..training.callbacks import StopOnSignal
-from ..training.checkpoint import Checkpoints
-from ..base.model_files import write_model
-from ..base.config import Config, argument_error
 from annotated_transformer.base.atomic_folders import (
     MANIFEST,
     check_replaceable,
     lock_folder,
     write_folder,
 )
+from ..base.config import Config, argument_error, check_sizes
+from ..base.devices import pick_device
+from ..base.model_files import write_model
+from ..training.callbacks import Evaluate, StopOnSignal
+from ..training.checkpoint import Checkpoints
 from annotated_transformer.training.distributed import (
-    gather_values,
     process_rank,
     run_on_rank_zero,
+    train_together,
 )
 from ..training.history import History
-from ..training.loop import Callback, NotFinite, TrainConfig
+from ..training.loop import Callback, TrainConfig
+from ..training.loss import LossFn
 from ..training.progress import Progress, TensorBoard
 
 # %% auto #0
-__all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'collect_metrics', 'ExperimentResult', 'wrong_first',
-           'mark_correct', 'Experiment', 'draw', 'save_result', 'sibling_path', 'begin_or_resume', 'changed_options',
-           'check_same_config', 'describe_replaced', 'describe_kept', 'keep_interrupted', 'keep_failure',
-           'run_and_save', 'stage_callbacks', 'stored_result', 'slow_cells_run']
+__all__ = ['ExperimentConfig', 'count_parameters', 'describe_device', 'ExperimentResult', 'make_result', 'train_and_test',
+           'wrong_first', 'mark_correct', 'Experiment', 'draw', 'save_result', 'checkpoint_folder', 'changed_options',
+           'begin_or_resume', 'describe_replaced', 'describe_kept', 'run_and_save', 'stage_callbacks', 'stored_result',
+           'slow_cells_run']
 
 # %% ../../nbs/reference/runs.ipynb #experimentconfig
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class ExperimentConfig(Config):
     warmup_steps: int = 100  # steps up to the peak; at most a quarter of all are used
     weight_decay: float = 0.0  # on matrices only
     seed: int = 0  # of weights, data and dropout
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_sizes(batch_size=self.batch_size)
+        self.training()  # checks its own part
 
     def training(self) -> TrainConfig:  # how it is trained
         warmup_steps = min(self.warmup_steps, max(1, self.steps // 4))
@@ -88,35 +95,6 @@ def describe_device(
     plural = 's' if threads > 1 else ''
     return f'{device.type}, {platform.machine()}, {threads} thread{plural}'
 
-# %% ../../nbs/reference/runs.ipynb #run-metrics
-def collect_metrics(
-    config: Config,  # what was asked for, with a `seed`
-    model: nn.Module,  # trained
-    history: History,  # of its training
-    *,
-    scores: dict,  # what the task measured, by name
-    n_heldout: int,  # answers at the end
-    seconds: float,  # time that they took
-) -> dict:  # plain values, fit for JSON
-    "What was done, on what, how fast and how well; times in seconds."
-    device = next(model.parameters()).device
-    settings = config.to_dict()
-
-    return dict(
-        **scores,
-        n_heldout=n_heldout,
-        steps=history.steps,
-        train_seconds=round(history.seconds, 2),
-        parameters=count_parameters(model),
-        tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
-        decode_seconds=round(seconds, 2),
-        sequences_per_second=round(n_heldout / max(seconds, 1e-9)),
-        device=describe_device(device),
-        torch=torch.__version__,
-        seed=settings['seed'],
-        config=settings,
-    )
-
 # %% ../../nbs/reference/runs.ipynb #judged
 @dataclass
 class ExperimentResult:
@@ -131,7 +109,96 @@ class ExperimentResult:
     summary: str  # how well, in words
     tokenizer: Any = None  # what turned texts into ids, if there were texts; has `save`
 
-# %% ../../nbs/reference/runs.ipynb #wrong-first
+
+def make_result(
+    config: Config,  # what was asked for, with a `seed`
+    model: nn.Module,  # trained
+    history: History,  # of its training
+    *,
+    scores: dict,  # what the task measured, by name
+    examples: list,  # held out, of (input, target)
+    predictions: list,  # what came out, for each example
+    seconds: float,  # time that they took
+    summary: str,  # how well, in words
+    tokenizer: Any = None,  # what turned texts into ids
+) -> ExperimentResult:
+    "Scores and answers, with what was done, on what, and how fast; times in seconds."
+    n_heldout = len(examples)
+    settings = config.to_dict()
+
+    metrics = dict(
+        **scores,
+        n_heldout=n_heldout,
+        steps=history.steps,
+        train_seconds=round(history.seconds, 2),
+        parameters=count_parameters(model),
+        tokens_per_second=round(history.n_tokens / max(history.seconds, 1e-9)),
+        decode_seconds=round(seconds, 2),
+        sequences_per_second=round(n_heldout / max(seconds, 1e-9)),
+        device=describe_device(next(model.parameters()).device),
+        torch=torch.__version__,
+        seed=settings['seed'],
+        config=settings,
+    )
+    return ExperimentResult(
+        config,
+        model,
+        history,
+        metrics,
+        examples,
+        predictions,
+        summary,
+        tokenizer,
+    )
+
+# %% ../../nbs/reference/runs.ipynb #train-and-test
+def train_and_test(
+    config: ExperimentConfig,  # of the run
+    model: nn.Module,  # with its first weights
+    batches: Iterable,  # to train on, endless
+    *,
+    task: str,  # its name, in the metrics
+    examples: list,  # held out, of (input, target)
+    answer: Callable[[Any], list],  # (model) -> a prediction for each example
+    score: Callable[[Any, list], dict],  # (model, predictions) -> numbers by name
+    summary: str,  # how well, in words, with names of scores in braces
+    measure: Callable[[Any], dict] | None = None,  # (model) -> numbers; None: the scores
+    loss_fn: LossFn | None = None,  # None: that of `config.training()`
+    tokenizer: Any = None,  # what turns texts into ids; saved with the model
+    device: str | torch.device = 'auto',  # where: 'auto', 'cpu', 'cuda', 'mps'
+    callbacks: Iterable[Callback] = (),  # of the training
+    eval_every: int = 0,  # steps between two calls of `measure`; 0: none
+) -> ExperimentResult:
+    "Train a model, let it answer the held-out examples, and score the answers."
+    model = model.to(pick_device(device))
+
+    def scores_so_far(model):
+        return score(model, answer(model))
+
+    if eval_every:
+        callbacks = [*callbacks, Evaluate(measure or scores_so_far, eval_every)]
+    history = train_together(
+        model, batches, config.training(), loss_fn=loss_fn, callbacks=callbacks
+    )
+
+    start = time.perf_counter()
+    predictions = answer(model)
+    seconds = time.perf_counter() - start
+
+    scores = dict(task=task, **score(model, predictions))
+    return make_result(
+        config,
+        model,
+        history,
+        scores=scores,
+        examples=examples,
+        predictions=predictions,
+        seconds=seconds,
+        summary=summary.format(n_heldout=len(examples), **scores),
+        tokenizer=tokenizer,
+    )
+
+# %% ../../nbs/reference/runs.ipynb #experiment
 def wrong_first(
     result: ExperimentResult,  # of any experiment
 ) -> list:  # of indices of its examples
@@ -153,7 +220,7 @@ def mark_correct(
     "In a word of five letters, so that lines align."
     return 'right' if prediction == target else 'WRONG'
 
-# %% ../../nbs/reference/runs.ipynb #experiment
+
 @dataclass(frozen=True)
 class Experiment:
     "One of the book's training runs: how it is configured, run and reported."
@@ -163,26 +230,18 @@ class Experiment:
     run: Callable[..., ExperimentResult]  # (config, *, device='auto', callbacks=())
     format_example: Callable[..., str]  # (input, target, prediction) -> lines of text
     plot: Callable[..., dict] | None = None  # (result) -> name of a picture: picture
-    check_folder: Callable | None = None  # (config, folder) raises `ValueError`
 
-    def format_examples(
+    def format_report(
         self,
         result: ExperimentResult,  # of this experiment
         count: int = 5,  # maximum number of examples
-    ) -> list:  # of text
-        "Some examples as text, the wrong ones first."
+    ) -> str:  # lines of text
+        "Examples, the wrong ones first, and numbers of a run, for a terminal."
         lines = []
         for index in wrong_first(result)[:count]:
             given, target = result.examples[index]
             lines.append(self.format_example(given, target, result.predictions[index]))
 
-        return lines
-
-    def format_report(
-        self,
-        result: ExperimentResult,  # of this experiment
-    ) -> str:  # lines of text
-        "Examples and numbers of a run, for a terminal."
         m = result.metrics
         training = (
             f'{m["steps"]:,} steps in {m["train_seconds"]} s of training, '
@@ -192,8 +251,7 @@ class Experiment:
         answers = (
             f'{m["n_heldout"]:,} held-out answers at {m["sequences_per_second"]:,} a second'
         )
-        examples = self.format_examples(result)
-        return '\n'.join([*examples, '', training, answers, result.summary])
+        return '\n'.join([*lines, '', training, answers, result.summary])
 
 # %% ../../nbs/reference/runs.ipynb #save-run
 def draw(
@@ -202,18 +260,15 @@ def draw(
     folder: Path,  # for the pictures
 ):
     "Save the curve of the loss and what `plot` draws; warn of what could not be drawn."
-    # only here, so that the library imports with torch alone
-    from annotated_transformer.figures import plotting
 
     def plot_loss(result):
+        # only here, so that the library imports with torch alone
+        from annotated_transformer.figures import plotting
+
         losses = {'training': result.history.column('loss')}
         return {'loss': plotting.curves(losses, ylabel='loss, nats per token', logy=True)}
 
-    plots = [plot_loss]
-    if plot is not None:
-        plots.append(plot)
-
-    for make in plots:
+    for make in [plot_loss, plot] if plot else [plot_loss]:
         try:
             for name, picture in make(result).items():
                 picture.save(folder / f'{name}.png')
@@ -246,44 +301,49 @@ def save_result(
     return Path(folder)
 
 # %% ../../nbs/reference/runs.ipynb #run-and-save
-def sibling_path(
-    folder: Path,  # of a result
-    ending: str,  # of the name, for example '.checkpoints'
-) -> Path:  # in the same place
-    "The folder with the same name and an ending."
-    return folder.with_name(folder.name + ending)
+def checkpoint_folder(
+    folder: str | os.PathLike[str],  # of a result
+) -> Path:  # beside it
+    "Where the checkpoints of a run are."
+    folder = Path(os.path.realpath(folder))  # where a link leads
+    return folder.with_name(f'{folder.name}.checkpoints')
+
+
+def changed_options(
+    config: Config,  # of a run
+    before: dict,  # that of an earlier run, from a file
+) -> list[tuple]:  # of (name, value before, value now)
+    "The options that are not as they were."
+    now = json.loads(json.dumps(config.to_dict()))  # with lists in place of tuples
+    names = {**now, **before}
+    pairs = [(name, before.get(name), now.get(name)) for name in names]
+    return [(name, old, new) for name, old, new in pairs if old != new]
 
 
 def begin_or_resume(
     config: Config,  # of the run
     folder: Path,  # for its result
-    *,
     resume: bool,  # resume from its checkpoints
     overwrite: bool,  # remove them, and replace any result
-    confirm: Callable[[str], bool] | None = None,  # see `run_and_save`
 ):
     """Make the folder of checkpoints ready. Raises `ValueError` if that or the folder of
     the result holds another run."""
-    checkpoints = sibling_path(folder, '.checkpoints')
+    checkpoints = checkpoint_folder(folder)
     note = checkpoints / 'experiment.json'
-    content = [path for path in checkpoints.rglob('*') if path.is_file() and path != note]
-    if content and not note.is_file():
-        raise argument_error(
-            'folder', str(checkpoints), 'nothing of this name, or the checkpoints of a run'
-        )
+    if not note.is_file() and any(path.is_file() for path in checkpoints.rglob('*')):
+        expected = 'nothing of this name, or the checkpoints of a run'
+        raise argument_error('folder', str(checkpoints), expected)
 
-    # files directly in the folder, or for TensorBoard, can be replaced
-    unfinished = False
-    for path in content:
-        first = path.relative_to(checkpoints).parts[0]
-        if path.parent != checkpoints and first != 'tensorboard':
-            unfinished = True
-
-    if unfinished and resume:
-        check_same_config(config, note)
+    # is there an unfinished run?
+    is_unfinished = any(checkpoints.rglob('step-*'))
+    if is_unfinished and resume:
+        before = json.loads(note.read_text(encoding='utf-8'))
+        changed = changed_options(config, before)
+        if changed:
+            name, old, new = changed[0]
+            raise argument_error(name, new, f'{old!r}, as in the run to be resumed')
         return
-
-    if unfinished and not overwrite:
+    if is_unfinished and not overwrite:
         raise argument_error(
             'folder',
             str(checkpoints),
@@ -291,11 +351,11 @@ def begin_or_resume(
             'it with resume=True, or remove it with overwrite=True',
         )
 
+    # is there a finished one?
     found = describe_replaced(config, folder)
-    if found and not overwrite and not (confirm and confirm(found)):
-        raise argument_error(
-            'folder', str(folder), f'another folder, or overwrite=True: it holds {found}'
-        )
+    if found and not overwrite:
+        expected = f'another folder, or overwrite=True: it holds {found}'
+        raise argument_error('folder', str(folder), expected)
 
     if checkpoints.exists():
         shutil.rmtree(checkpoints)  # ours, as the note says
@@ -303,131 +363,34 @@ def begin_or_resume(
     note.write_text(json.dumps(config.to_dict(), indent=2) + '\n', encoding='utf-8')
 
 
-def changed_options(
-    config: Config,  # of a run
-    before: dict,  # that of an earlier run, from a file
-) -> dict:  # name -> (before, now)
-    "The options that are not as they were."
-    default = type(config)().to_dict()  # of options that the file does not know yet
-    before = json.loads(json.dumps(default)) | before
-    now = json.loads(json.dumps(config.to_dict()))  # with lists in place of tuples
-
-    changed = {}
-    for name in {**now, **before}:
-        if before.get(name) != now.get(name):
-            changed[name] = before.get(name), now.get(name)
-    return changed
-
-
-def check_same_config(
-    config: Config,  # of the run to resume
-    note: Path,  # where `begin_or_resume` wrote it down
-):
-    "Raise `ValueError` naming the first option that is not as it was."
-    before = json.loads(note.read_text(encoding='utf-8'))
-    changed = changed_options(config, before)
-    if changed:
-        name, (value, given) = next(iter(changed.items()))
-        raise argument_error(name, given, f'{value!r}, as in the run to be resumed')
-
-
 def describe_replaced(
     config: Config,  # of a new run
     folder: Path,  # for its result
 ) -> str:  # empty if nothing is lost: no run is there, or one with the same options
-    "Say what a run would replace: its date, its score, and the options that differ."
+    "Say what a run would replace."
     if not (folder / MANIFEST).is_file():
         return ''  # not written by this library
 
-    written = time.localtime((folder / MANIFEST).stat().st_mtime)
-    date = time.strftime('%Y-%m-%d %H:%M', written)
-    try:
-        metrics = json.loads((folder / 'metrics.json').read_text(encoding='utf-8'))
-        changed = changed_options(config, metrics['config'])
-    except (OSError, ValueError, TypeError, KeyError):
-        files = sorted(path.name for path in folder.iterdir())
-        return f'what was saved on {date}: {", ".join(files)}'
-    if not changed:
-        return ''
+    metrics = folder / 'metrics.json'
+    if not metrics.is_file():
+        return 'a model'
 
-    summary = metrics.get('summary', 'its score is in metrics.json')
-    score = '; '.join(summary.splitlines())
-    options = [f'{name} {old!r}, now {new!r}' for name, (old, new) in changed.items()]
-    if len(options) > 3:
-        options[3:] = [f'and {len(options) - 3} more']
-    return f'the run of {date} ({score}), with {"; ".join(options)}'
+    before = json.loads(metrics.read_text(encoding='utf-8'))['config']
+    changed = changed_options(config, before)
+    options = [f'{name} {old!r}, now {new!r}' for name, old, new in changed]
+    return f'a run with {"; ".join(options)}' if options else ''
 
 
 def describe_kept(
     folder: Path,  # of the result of a run
 ) -> list:  # of lines
     "What is left of an unfinished run, and how to continue it."
-    folder = Path(os.path.realpath(folder))  # where a link leads
-    checkpoints = sibling_path(folder, '.checkpoints')
-    interrupted = sibling_path(folder, '.interrupted')
-
-    lines = []
-    if any(checkpoints.rglob('step-*')):
-        lines.append(
-            f'the run is kept in {checkpoints}; the same command with --resume continues it'
-        )
-    if interrupted.exists():
-        lines.append(f'the model so far is in {interrupted}; {folder} was not touched')
-    return lines
-
-
-def keep_interrupted(
-    checkpoints: Path,  # folder of a run that was cut off
-    folder: Path,  # of its result
-) -> Path | None:  # the model so far, if there is one
-    "Save the newest model among the checkpoints, and its history, in `NAME.interrupted`."
-    configs = [path / 'config.json' for path in checkpoints.rglob('step-*')]
-    configs = [path for path in configs if path.is_file()]
-    if not configs:
-        return None
-
-    newest = max(configs, key=lambda path: path.stat().st_mtime).parent
-    interrupted = sibling_path(folder, '.interrupted')
-    with write_folder(interrupted) as new:
-        for name in ('config.json', 'model.safetensors', 'history.csv'):
-            if (newest / name).is_file():
-                shutil.copy(newest / name, new / name)
-        tokenizer = checkpoints / 'tokenizer.json'
-        if tokenizer.is_file():
-            shutil.copy(tokenizer, new)
-    return interrupted
-
-
-def keep_failure(
-    error: NotFinite,  # of a run; its message will name the file
-    folder: Path,  # of its checkpoints
-):
-    """Write the batches of a step whose loss is not finite, for you to look at. All
-    processes call it, and the first one writes."""
-    run = error.run
-    path = folder / f'not-finite-{run.step:08}.pt'
-
-    # plain values, so that `torch.load` reads them without running code
-    batches = []
-    for part in gather_values(run.batches):  # each process has its rows
-        batches += [asdict(batch) if is_dataclass(batch) else batch for batch in part]
-    values = dict(
-        step=run.step,
-        loss=float(run.loss),
-        gradient_norm=float(run.gradient_norm),
-        lr=run.optimizer.param_groups[0]['lr'],
-        batches=batches,
-    )
-
-    def write():
-        try:
-            torch.save(values, path)
-        except (OSError, RuntimeError) as full:  # torch.save raises RuntimeError
-            warnings.warn(f'the batches could not be kept: {full}')
-        else:
-            error.args = (f'{error} (its batches are in {path})',)
-
-    run_on_rank_zero(write)
+    checkpoints = checkpoint_folder(folder)
+    if not any(checkpoints.rglob('step-*')):
+        return []
+    return [
+        f'the run is kept in {checkpoints}; the same command with --resume continues it'
+    ]
 
 
 def run_and_save(
@@ -437,7 +400,6 @@ def run_and_save(
     *,
     resume: bool = False,  # continue an interrupted run
     overwrite: bool = False,  # replace any run, finished or not; keep other files
-    confirm: Callable[[str], bool] | None = None,  # is told what run would be replaced
     every_minutes: float = 5.0,  # between two checkpoints
     tensorboard: bool = False,  # write the history for TensorBoard as it grows
     progress: bool | None = True,  # a bar; None: on a terminal alone
@@ -445,35 +407,19 @@ def run_and_save(
 ) -> ExperimentResult:
     "Run an experiment so that an interruption loses nothing, and save its result."
     folder = check_replaceable(folder, overwrite)
-    interrupted = sibling_path(folder, '.interrupted')
-    check_replaceable(interrupted)  # it may be written or removed
+    checkpoints = checkpoint_folder(folder)
+    curves = checkpoints / 'tensorboard'
 
     # the first process locks the folder for all of them
-    lock = lock_folder(folder) if process_rank() == 0 else nullcontext()
-    with lock:
-        checkpoints = Checkpoints(sibling_path(folder, '.checkpoints'), every_minutes)
-        callbacks = [StopOnSignal(), checkpoints]
+    with lock_folder(folder) if process_rank() == 0 else nullcontext():
+        callbacks = [StopOnSignal(), Checkpoints(checkpoints, every_minutes)]
         if progress is not False:
             callbacks.append(Progress(terminal_only=progress is None))
-        curves = checkpoints.folder / 'tensorboard'
         if tensorboard:
             callbacks.append(TensorBoard(curves))
+        run_on_rank_zero(begin_or_resume, config, folder, resume, overwrite)
 
-        def begin():
-            begin_or_resume(
-                config, folder, resume=resume, overwrite=overwrite, confirm=confirm
-            )
-
-        run_on_rank_zero(begin)
-
-        try:
-            result = experiment.run(config, callbacks=callbacks, **options)
-        except KeyboardInterrupt:
-            run_on_rank_zero(keep_interrupted, checkpoints.folder, folder)
-            raise
-        except NotFinite as error:
-            keep_failure(error, checkpoints.folder)
-            raise
+        result = experiment.run(config, callbacks=callbacks, **options)
 
         def save():
             save_result(
@@ -483,8 +429,7 @@ def run_and_save(
                 overwrite=overwrite,
                 curves=curves if tensorboard else None,
             )
-            shutil.rmtree(checkpoints.folder, ignore_errors=True)
-            shutil.rmtree(interrupted, ignore_errors=True)
+            shutil.rmtree(checkpoints, ignore_errors=True)
 
         run_on_rank_zero(save)
 

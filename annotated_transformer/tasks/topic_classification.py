@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -16,10 +16,28 @@ from annotated_transformer.base.config import (
     SpecialTokens,
     check_numbers,
     check_probabilities,
-    check_seed,
     check_sizes,
 )
-from ..training.data import Batch
+from ..base.devices import pick_device
+from ..decoding.metrics import accuracy
+from annotated_transformer.inspection.attention_maps import (
+    plot_attention,
+    trace_self_attention,
+)
+from annotated_transformer.models.bert import (
+    BERTConfig,
+    MaskedLanguageModel,
+    SentenceClassifier,
+    mask_tokens,
+)
+from annotated_transformer.tasks.runs import (
+    Experiment,
+    ExperimentConfig,
+    ExperimentResult,
+    make_result,
+    mark_correct,
+    stage_callbacks,
+)
 from annotated_transformer.text.python_reference import (
     Corpus,
     labelled_batch,
@@ -27,35 +45,16 @@ from annotated_transformer.text.python_reference import (
     shuffled_batches,
 )
 from ..text.words import BERT_SPECIAL_TOKENS, BertWordTokenizer
-from annotated_transformer.tasks.runs import (
-    Experiment,
-    ExperimentConfig,
-    ExperimentResult,
-    collect_metrics,
-    mark_correct,
-    stage_callbacks,
-)
-from annotated_transformer.inspection.attention_maps import (
-    plot_attention,
-    trace_self_attention,
-)
-from ..training.loss import classification_loss, cross_entropy
-from ..decoding.metrics import accuracy
-from annotated_transformer.models.bert import (
-    BERTConfig,
-    MaskedLanguageModel,
-    SentenceClassifier,
-    mask_tokens,
-)
-from ..training.history import History
+from ..training.data import Batch
 from ..training.distributed import train_together
+from ..training.history import History
 from ..training.loop import Callback, TrainConfig
-from ..base.devices import pick_device
+from ..training.loss import classification_loss, cross_entropy
 
 # %% auto #0
-__all__ = ['TOPIC_CLASSIFICATION_SUMMARY', 'TOPIC_CLASSIFICATION', 'masked_batch', 'BagOfWords', 'TopicClassificationConfig',
-           'pretrain', 'evaluate_mlm', 'train_classifier', 'build_baselines', 'run_topic_classification',
-           'format_example', 'plot']
+__all__ = ['TOPIC_CLASSIFICATION', 'masked_batch', 'masked_batches', 'evaluate_mlm', 'train_classifier', 'BagOfWords',
+           'TopicClassificationConfig', 'pretrain', 'build_baselines', 'run_topic_classification', 'format_example',
+           'plot']
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #masked-batch
 def masked_batch(
@@ -69,6 +68,62 @@ def masked_batch(
     inputs, targets = mask_tokens(ids, config, generator)
     special = SpecialTokens(config.pad_id, config.bos_id, config.eos_id)
     return Batch((inputs, segments), targets, special)
+
+
+def masked_batches(
+    corpus: Corpus,  # its passages are read
+    config: BERTConfig,  # special tokens
+    batch_size: int,  # passages in a batch
+    seed: int = 0,  # of their order and of what is hidden
+) -> Iterator[Batch]:  # endless
+    "All passages, over and over, in another order each time and with other words hidden."
+    generator = torch.Generator().manual_seed(seed)
+    for passages in shuffled_batches(corpus.passages, batch_size, seed):
+        yield masked_batch(passages, corpus.tokenizer, config, generator)
+
+# %% ../../nbs/6_descendants/4_topic_classification.ipynb #evaluate-mlm
+def evaluate_mlm(
+    model: MaskedLanguageModel,  # in evaluation mode
+    corpus: Corpus,  # on its held-out sentences
+) -> dict:  # `masked_loss` in nats and `masked_accuracy`, per masked word
+    "How well masked words of unseen sentences are found."
+    passages = [(sentence, None) for sentence, _ in corpus.held_out]
+    hidden = torch.Generator().manual_seed(0)
+    batch = masked_batch(passages, corpus.tokenizer, model.config, hidden)
+    batch = batch.to(next(model.parameters()).device)
+
+    asked = batch.targets != model.config.pad_id  # B L
+    with torch.no_grad():
+        logits = model(*batch.inputs)[asked]  # N V
+    targets = batch.targets[asked]  # N
+    loss = cross_entropy(logits, targets, pad_id=None) / len(targets)
+    return dict(
+        masked_loss=loss.item(), masked_accuracy=accuracy(logits.argmax(-1), targets)
+    )
+
+# %% ../../nbs/6_descendants/4_topic_classification.ipynb #learn-parts
+def train_classifier(
+    model: nn.Module,  # (ids, segments) -> B C; changed in place
+    corpus: Corpus,  # its labelled sentences are learned from
+    training: TrainConfig,  # steps of 16 sentences, rate, seed
+    callbacks: Iterable[Callback] = (),  # of the training
+) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
+    "Learn from labels, then classify the held-out sentences."
+    batches = (
+        labelled_batch(sentences, corpus)
+        for sentences in shuffled_batches(corpus.labelled, 16, training.seed)
+    )
+    train_together(
+        model, batches, training, loss_fn=classification_loss, callbacks=callbacks
+    )
+
+    device = next(model.parameters()).device
+    test = labelled_batch(corpus.held_out, corpus).to(device)
+    with torch.no_grad():
+        predictions = model(*test.inputs).argmax(-1)
+
+    topics = [corpus.topics[i] for i in predictions]
+    return accuracy(predictions, test.targets), topics
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #bagofwords
 class BagOfWords(nn.Module):
@@ -120,18 +175,12 @@ class TopicClassificationConfig(ExperimentConfig):
             n_topics=self.n_topics,
             n_heldout=self.n_heldout,
             n_labelled=self.n_labelled,
-            batch_size=self.batch_size,
             finetune_steps=self.finetune_steps,
             finetune_warmup_steps=self.finetune_warmup_steps,
         )
         check_numbers('a number above 0', lambda x: x > 0, finetune_lr=self.finetune_lr)
         check_probabilities(finetune_dropout=self.finetune_dropout)
-        check_seed(self.seed)
-
-        # each of these checks its own part
-        self.bert(1000)
-        self.training()
-        self.finetuning()
+        self.bert(1000)  # checks its own part
 
     def bert(self, vocab_size: int) -> BERTConfig:  # the architecture
         return BERTConfig.preset(self.model, vocab_size=vocab_size, n_classes=self.n_topics)
@@ -156,69 +205,18 @@ def pretrain(
     torch.manual_seed(config.seed)
     bert = config.bert(len(corpus.tokenizer))
     model = MaskedLanguageModel(bert).to(device)
-
-    hidden = torch.Generator().manual_seed(config.seed)
-    batches = (
-        masked_batch(passages, corpus.tokenizer, bert, hidden)
-        for passages in shuffled_batches(corpus.passages, config.batch_size, config.seed)
-    )
-    history = train_together(model, batches, config.training(), callbacks=callbacks)
-    return model, history
+    batches = masked_batches(corpus, bert, config.batch_size, config.seed)
+    return model, train_together(model, batches, config.training(), callbacks=callbacks)
 
 
-def evaluate_mlm(
-    model: MaskedLanguageModel,  # in evaluation mode
-    corpus: Corpus,  # on its held-out sentences
-) -> dict:  # `masked_loss` in nats and `masked_accuracy`, per masked word
-    "How well masked words of unseen sentences are found."
-    passages = [(sentence, None) for sentence, _ in corpus.held_out]
-    hidden = torch.Generator().manual_seed(0)
-    batch = masked_batch(passages, corpus.tokenizer, model.config, hidden)
-    batch = batch.to(next(model.parameters()).device)
-
-    asked = batch.targets != model.config.pad_id  # B L
-    with torch.no_grad():
-        logits = model(*batch.inputs)[asked]  # N V
-    targets = batch.targets[asked]  # N
-    loss = cross_entropy(logits, targets, pad_id=None) / len(targets)
-    return dict(
-        masked_loss=loss.item(), masked_accuracy=accuracy(logits.argmax(-1), targets)
-    )
-
-# %% ../../nbs/6_descendants/4_topic_classification.ipynb #learn-parts
-def train_classifier(
-    model: nn.Module,  # (ids, segments) -> B C; changed in place
-    corpus: Corpus,  # its labelled sentences are learned from
-    training: TrainConfig,  # steps of 16 sentences, rate, seed
-    callbacks: Iterable[Callback] = (),  # of the training
-) -> tuple[float, list]:  # accuracy, and a topic for each held-out sentence
-    "Learn from labels, then classify the held-out sentences."
-    batches = (
-        labelled_batch(sentences, corpus)
-        for sentences in shuffled_batches(corpus.labelled, 16, training.seed)
-    )
-    train_together(
-        model, batches, training, loss_fn=classification_loss, callbacks=callbacks
-    )
-
-    device = next(model.parameters()).device
-    test = labelled_batch(corpus.held_out, corpus).to(device)
-    with torch.no_grad():
-        predictions = model(*test.inputs).argmax(-1)
-
-    topics = [corpus.topics[i] for i in predictions]
-    return accuracy(predictions, test.targets), topics
-
-# %% ../../nbs/6_descendants/4_topic_classification.ipynb #contenders
 def build_baselines(
     config: TopicClassificationConfig,  # classes, dropout, rates
     masked: MaskedLanguageModel,  # pre-trained
 ) -> dict:  # name -> (model, how it is tuned)
     "Pre-trained, not pre-trained, and a bag of words."
     device = next(masked.parameters()).device
-    dropout = dict(
-        dropout=config.finetune_dropout, attention_dropout=config.finetune_dropout
-    )
+    rate = config.finetune_dropout
+    dropout = dict(dropout=rate, attention_dropout=rate)
     bert = masked.config.replace(**dropout)
     finetuning = config.finetuning()
 
@@ -234,13 +232,6 @@ def build_baselines(
     }
 
 # %% ../../nbs/6_descendants/4_topic_classification.ipynb #run-bert
-TOPIC_CLASSIFICATION_SUMMARY = (
-    'topics of {n_heldout:,} held-out sentences: {accuracy:.3f} right, '
-    '{accuracy_without_pretraining:.3f} without pre-training, '
-    '{accuracy_bag_of_words:.3f} by a bag of words'
-)
-
-
 def run_topic_classification(
     config: TopicClassificationConfig = TopicClassificationConfig(),  # what to do
     *,
@@ -249,43 +240,37 @@ def run_topic_classification(
 ) -> ExperimentResult:  # examples are (sentence, topic), predictions topics
     """Pre-train, fine-tune, and name the topics of held-out sentences, beside two simpler
     ways."""
+    callbacks = list(callbacks)
     corpus = read_corpus(
         config.n_topics, config.n_heldout, config.n_labelled, seed=config.seed
     )
 
-    callbacks = list(callbacks)
-    masked, history = pretrain(
-        config, corpus, pick_device(device), stage_callbacks(callbacks, 'pretraining')
-    )
+    first = stage_callbacks(callbacks, 'pretraining')
+    masked, history = pretrain(config, corpus, pick_device(device), first)
 
     start = time.perf_counter()
-    scores: dict[str, str | float] = {'task': 'bert'}
-    predictions = {}
     models = build_baselines(config, masked)
+    scores = {}
+    topics = {}
     for name, (model, training) in models.items():
-        scores[name], predictions[name] = train_classifier(
-            model, corpus, training, stage_callbacks(callbacks, name)
-        )
-    scores.update(evaluate_mlm(masked, corpus))
+        own = stage_callbacks(callbacks, name)
+        scores[name], topics[name] = train_classifier(model, corpus, training, own)
+    scores |= evaluate_mlm(masked, corpus)
     seconds = time.perf_counter() - start
 
-    model, _ = models['accuracy']
-    metrics = collect_metrics(
+    classifier, _ = models['accuracy']
+    return make_result(
         config,
-        model,
+        classifier,
         history,
-        scores=scores,
-        n_heldout=len(corpus.held_out),
-        seconds=seconds,
-    )
-    return ExperimentResult(
-        config,
-        model,
-        history,
-        metrics,
+        scores=dict(task='bert', **scores),
         examples=corpus.held_out,
-        predictions=predictions['accuracy'],
-        summary=TOPIC_CLASSIFICATION_SUMMARY.format(**metrics),
+        predictions=topics['accuracy'],
+        seconds=seconds,
+        summary=f'topics of {len(corpus.held_out):,} held-out sentences: '
+        f'{scores["accuracy"]:.3f} right, '
+        f'{scores["accuracy_without_pretraining"]:.3f} without pre-training, '
+        f'{scores["accuracy_bag_of_words"]:.3f} by a bag of words',
         tokenizer=corpus.tokenizer,
     )
 

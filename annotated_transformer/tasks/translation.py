@@ -20,7 +20,7 @@ from ..inspection.attention_maps import plot_attention
 from annotated_transformer.tasks.runs import (
     Experiment,
     ExperimentResult,
-    collect_metrics,
+    make_result,
     mark_correct,
 )
 from annotated_transformer.tasks.translation_setup import (
@@ -209,11 +209,16 @@ def evaluate_search(
 
     # the last step is the result
     last = list(steps)[-1]
-    model = models[selected]
     scores = table[last]
-    metrics = collect_metrics(
+    few = ' (so few sentences measure little)' if len(targets) < 100 else ''
+    summary = (
+        f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
+        f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
+        f'BLEU {scores["bleu"]:.2f}{few}'
+    )
+    return make_result(
         config,
-        model,
+        models[selected],
         history,
         scores=dict(
             task=f'{config.corpus} {text.source}-{text.target}',
@@ -223,22 +228,9 @@ def evaluate_search(
             vocabulary=len(tokenizer),
             corpus=text.report,
         ),
-        n_heldout=len(targets),
-        seconds=seconds[last],
-    )
-    few = ' (so few sentences measure little)' if len(targets) < 100 else ''
-    summary = (
-        f'{text}\n{len(targets):,} held-out sentences, by the {selected}: '
-        f'exact {scores["exact_match"]:.4f}, chrF {scores["chrf"]:.2f}, '
-        f'BLEU {scores["bleu"]:.2f}{few}'
-    )
-    return ExperimentResult(
-        config,
-        model,
-        history,
-        metrics,
         examples=text.test,
         predictions=translations[last],
+        seconds=seconds[last],
         summary=summary,
         tokenizer=tokenizer,
     )
