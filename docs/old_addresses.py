@@ -41,7 +41,7 @@ MOVED = {
     "26_decoding_in_depth": "depth/decoding_in_depth",
     "27_training_in_depth": "depth/training_in_depth",
     "28_loss_and_batches_in_depth": "depth/loss_and_batches_in_depth",
-    "29_datasets.held_out": "reference/held_out",
+    "29_datasets.held_out": "9_practice/7_held_out_data",
     "30_datasets.synthetic": "4_copy_task/1_synthetic_tasks",
     "31_experiments.copy_task": "4_copy_task/2_copy_task",
     "32_inspection.attention_maps": "4_copy_task/3_attention_maps",
@@ -128,6 +128,7 @@ MOVED = {
     "reference/extras": "reference/config",
     "reference/random_numbers": "reference/devices",
     "reference/reliability": "reference/atomic_folders",
+    "reference/held_out": "9_practice/7_held_out_data",
 }
 
 

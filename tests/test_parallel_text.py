@@ -1,26 +1,15 @@
-"""Parallel text beyond what chapter 5.2 shows: invisible characters, files of other programs, damaged ones, and what the errors advise."""
+"""Parallel text beyond what chapter 5.2 shows: invisible characters, files of other programs, damaged ones."""
 
 import bz2
 import gzip
 import lzma
 import re
-import subprocess
-import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
-from annotated_transformer.text.parallel_text import (
-    clean_pairs,
-    clean_text,
-    fold_text,
-    format_hint,
-    has_text,
-    read_pairs,
-    read_text_files,
-    read_tsv,
-)
+from annotated_transformer.text.pair_files import read_text_files, read_tsv
+from annotated_transformer.text.parallel_text import clean_pairs, fold_text, has_text
 
 DIRTY = [
     ("the cat", "die Katze"),
@@ -116,20 +105,21 @@ def test_options_and_pairs_are_checked():
             [*clean_pairs([pair])[0]]
 
 
-def test_lines_end_at_newlines_only(tmp_path, files):
-    folder = tmp_path
+def test_lines_end_at_newlines_only(files):
     a, b, c, bad, t, cut = files
     # a mark at the beginning, a line separator inside, other ends of lines, compressed
     assert [*read_text_files(a, b)] == [("one\u2028line", "eins"), ("two", "zwei")]
-    assert next(read_tsv(t, 2, 1)) == ("b", "a")
-    write(folder, ids__tsv="7\tcat\t9\tKatze\n8\t1\t9\t2\n", two__tsv="12\tzwölf\n")
+
+
+def test_columns(tmp_path):
+    folder = tmp_path
+    write(folder, three__tsv="0\ta\tb\n", ids__tsv="7\tcat\t9\tKatze\n8\t1\t9\t2\n")
+    assert [*read_tsv(f"{folder}/three.tsv", (2, 1))] == [("b", "a")]
     assert [*read_tsv(f"{folder}/ids.tsv")] == [("cat", "Katze"), ("1", "2")]
-    assert next(read_tsv(f"{folder}/ids.tsv", 0, 2)) == ("7", "9")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert [*read_tsv(f"{folder}/two.tsv")] == [("12", "zwölf")]
-    assert "column 1 has numbers or addresses in 1 of 1 lines" in str(caught[0].message)
-    assert next(read_tsv(f"{folder}/ids.tsv", 1, 0)) == ("Katze", "cat")
+    assert next(read_tsv(f"{folder}/ids.tsv", (0, 2))) == ("7", "9")
+    for columns in ((-1, 1), (1, 1), (0, 1, 2), (0.0, 1)):
+        with pytest.raises(ValueError, match="columns: got"):
+            next(read_tsv(f"{folder}/ids.tsv", columns))
 
 
 def test_texts_are_not_in_the_first_columns(tmp_path):
@@ -141,18 +131,25 @@ def test_texts_are_not_in_the_first_columns(tmp_path):
     for name, column in (("score", 1), ("url", 2)):
         with pytest.raises(ValueError, match=re.escape("choose two columns")):
             [*read_tsv(f"{folder}/{name}.tsv")]
-        pairs = [*read_tsv(f"{folder}/{name}.tsv", column, column + 1)]
+        pairs = [*read_tsv(f"{folder}/{name}.tsv", (column, column + 1))]
         assert pairs[-1] == ("the cat", "die Katze")
+    write(folder, two__tsv="12\tzwölf\n")
+    with pytest.raises(ValueError, match="column 1 has numbers or addresses in 1 of 1"):
+        [*read_tsv(f"{folder}/two.tsv")]
+    assert [*read_tsv(f"{folder}/two.tsv", (0, 1))] == [("12", "zwölf")]
     write(folder, more__tsv="a\tb\nc\td\t\n\ne\t\na man\twalks\tein Mann geht\n")
     with pytest.raises(
-        ValueError, match=re.escape("line 5: 3 columns with tabs between, expected 2")
+        ValueError, match=re.escape("line 5: 3 columns with tabs between, expected 2,")
     ):
         [*read_tsv(f"{folder}/more.tsv")]
     write(folder, less__tsv="a\tb\tAnn\nc\td\t\nthe cat die Katze\tBob\n")
     with pytest.raises(
-        ValueError, match=re.escape("line 3: 2 columns with tabs between, expected 3")
+        ValueError, match=re.escape("line 3: 2 columns with tabs between, expected 3,")
     ):
         [*read_tsv(f"{folder}/less.tsv")]
+    write(folder, csv__csv="the cat,die Katze\n")
+    with pytest.raises(ValueError, match="line 1: 1 columns .*, expected 2 or more.*CSV"):
+        [*read_tsv(f"{folder}/csv.csv")]
 
 
 def test_files_are_refused_with_a_reason(tmp_path, files):
@@ -165,13 +162,11 @@ def test_files_are_refused_with_a_reason(tmp_path, files):
         (read_text_files(c, b), "c has 3 lines and"),
         (read_text_files(a, bad), "bad, line 2: "),
         (read_text_files(bad, a), "can't decode byte 0xfc"),
-        (read_text_files(bad, a), "save it as UTF-8"),
+        (read_text_files(bad, a), "expected text in UTF-8"),
         (read_tsv(t), "t.tsv, line 2: 1 columns"),
         (read_tsv(cut), "cut.gz is damaged"),
         (read_tsv(f"{folder}/mac.tsv"), "line 1: it has a carriage"),
         (read_text_files(a, folder), "a file that exists"),
-        (read_tsv(t, -1), "source_column"),
-        (read_tsv(t, 1, 1), "(1, 1)"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             list(pairs)
@@ -190,24 +185,17 @@ def test_compressed_files(tmp_path):
                 [*read_tsv(path / f"p.{ending}")]
 
 
-def test_other_formats_are_named(tmp_path):
-    path = tmp_path
-    zstd = b"\x28\xb5\x2f\xfd\x04\x58"
-    for data, name, what in (
-        (gzip.compress(PAIRS.encode()), "p.tsv", "gzip: let its name end in .gz"),
-        (bz2.compress(PAIRS.encode()), "p.tsv", "bzip2: let its name end in .bz2"),
-        (lzma.compress(PAIRS.encode()), "p.tsv", "xz: let its name end in .xz"),
-        (zstd, "p.tsv.zst", "p.tsv.zst is compressed with zstd: unpack it first"),
-        (b"PK\x03\x04...", "p.xlsx", "a zip file or a spreadsheet"),
-        (PAIRS.encode("utf-16"), "p.tsv", "p.tsv is UTF-16: save it as UTF-8"),
-        (b"\xfe\xff" + PAIRS.encode("utf-16-be"), "p.tsv", "UTF-16: save it as UTF-8"),
-        (PAIRS.encode("utf-32"), "p.tsv", "UTF-32: save it as UTF-8"),
-        (PAIRS.encode("utf-16-le"), "p.tsv", "without a mark that says which"),
-        (PAIRS.encode("utf-16-be"), "p.tsv", "without a mark that says which"),
+def test_what_is_no_text_is_refused(tmp_path):
+    "Compressed files under a wrong name, archives, and other encodings."
+    for data in (
+        *(packer.compress(PAIRS.encode()) for packer in (gzip, bz2, lzma)),
+        b"\x28\xb5\x2f\xfd\x04\x58",  # zstd
+        b"PK\x03\x04\x14\x00...",  # zip, spreadsheets
+        *(PAIRS.encode(f"utf-{name}") for name in ("16", "16-le", "16-be", "32", "32-be")),
     ):
-        (path / name).write_bytes(data)
-        with pytest.raises(ValueError, match=re.escape(what)):
-            [*read_tsv(path / name)]
+        (tmp_path / "p.tsv").write_bytes(data)
+        with pytest.raises(ValueError, match="line 1: .*expected text in UTF-8"):
+            [*read_tsv(tmp_path / "p.tsv")]
 
 
 def test_marks_in_joined_files(tmp_path):
@@ -221,89 +209,3 @@ def test_marks_in_joined_files(tmp_path):
     assert [*read_text_files(path / "a", path / "b")] == 2 * EXPECTED
     kept, report = clean_pairs(read_tsv(path / "joined.tsv"))
     assert ([*kept], report["dropped"]["duplicate"]) == (EXPECTED, 2)
-
-
-def test_csv_is_converted_by_the_named_command(tmp_path):
-    path = tmp_path
-    for separator in ",;":
-        content = '"the cat, and me"S"die ""Katze"""\nthe dogSder Hund\n'.replace(
-            "S", separator
-        )
-        write(path, p__csv=content)
-        with pytest.raises(ValueError, match="looks like CSV") as refused:
-            [*read_tsv(path / "p.csv")]
-        command = str(refused.value).rpartition("Convert it: python")[2]
-        subprocess.run(f"{sys.executable}{command}", shell=True, check=True, cwd=path)
-        assert [*read_tsv(path / "pairs.tsv")] == [
-            ("the cat, and me", 'die "Katze"'),
-            ("the dog", "der Hund"),
-        ]
-
-
-def test_commas_of_sentences_are_no_separators(tmp_path):
-    path = tmp_path
-    write(path, p__tsv=PAIRS + "a sentence, and no tab\n")
-    with pytest.raises(ValueError, match=re.escape("line 3: 1 columns")):
-        [*read_tsv(path / "p.tsv")]
-    for line, hinted in (("a, b", True), ("nothing", False)):
-        assert ("CSV" in format_hint(path / "p.csv.GZ", 7, line)) == hinted
-        assert format_hint(path / "p.tsv", 7, line) == ""
-
-    for content, hinted in (
-        ("the cat,die Katze\nthe dog,der Hund\n", True),
-        ("Two, three\nfour, five\n", False),
-        ("one,two\nthree\n", False),
-        ("a" * 200_000, False),
-        ('"' + "a\n" * 200_000, False),
-    ):
-        write(path, p__txt=content)
-        assert ("CSV" in format_hint(path / "p.txt", 1, content.splitlines()[0])) == hinted
-
-
-def test_other_texts_are_converted_by_the_named_command(tmp_path):
-    path = tmp_path
-    write(
-        path,
-        q__tsv='"the cat"\t"die ""Katze"" "\n"the dog"\t"der Hund"\n',
-        p__jsonl='{"en": "the cat", "de": "die \\"Katze\\""}\n'
-        '{"en": "the dog", "de": "der Hund"}\n',
-        p__bars='the cat ||| die "Katze"\nthe dog ||| der Hund\n',
-        p__en__gz="the cat, the dog\n",
-    )
-    for name, what in (("q.tsv", "marks"), ("p.jsonl", "JSON"), ("p.bars", "|||")):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                [*read_tsv(path / name)]
-                said = str(caught[0].message)
-            except ValueError as error:
-                said = str(error)
-        assert what in said and "CSV" not in said, said
-        command = said.rpartition(": python")[2]
-        subprocess.run(f"{sys.executable}{command}", shell=True, check=True, cwd=path)
-        pairs_read = [tuple(map(clean_text, pair)) for pair in read_tsv(path / "pairs.tsv")]
-        assert pairs_read == [("the cat", 'die "Katze"'), ("the dog", "der Hund")]
-    with pytest.raises(
-        ValueError, match=re.escape("name the file of the other one, too: a.en,a.de")
-    ):
-        [*read_tsv(path / "p.en.gz")]
-
-
-def test_a_header_is_hinted_at_and_kept(tmp_path):
-    path = tmp_path
-    for first, hinted in (
-        ("en\tde", True),
-        ("English\tGerman", True),
-        ("zh-CN\ten_GB", True),
-        ("source\ttarget", True),
-        ("the cat\tdie Katze", False),
-        ("no\tnein", False),
-        ("de\tde", False),
-    ):
-        write(path, p__tsv=f"{first}\n{PAIRS}")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            assert len([*read_pairs([path / "p.tsv"])]) == 3
-        assert ["looks like a header" in str(one.message) for one in caught] == [
-            True
-        ] * hinted

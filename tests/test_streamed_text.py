@@ -51,7 +51,6 @@ def test_parts_are_in_one_file_or_in_two(names, folder):
         (dict(train=TWO_FILES["test"]), "all dropped"),
         (dict(test="none.tsv"), "test: got 'none.tsv', expected at least one pair"),
         (dict(source="de", target="en"), "the file in de first"),
-        (dict(max_lenght=9), "option: got 'max_lenght'"),
         # every part is in the languages of the corpus
         (dict(test="test.de,test.en"), "test: got 'test.de, test.en'"),
         (dict(test="test.en,test.fr"), "test: got 'test.en, test.fr'"),
@@ -84,7 +83,7 @@ def test_held_out_texts_have_one_form_of_blanks_and_letters(folder):
 
 
 def test_files_that_have_changed_are_noticed(folder):
-    german_first = dict(source="de", target="en", source_column=1, target_column=0)
+    german_first = dict(source="de", target="en", columns=(1, 0))
     text = open_divided_text(**ONE_FILE, data_dir=folder, **german_first)
     assert [*text.train] == [(german, english) for english, german in LEARNT]
 

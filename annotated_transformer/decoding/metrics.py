@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..base.config import argument_error
 from ..base.config import import_extra
-from ..text.parallel_text import base_language
+from ..text.pair_files import base_language
 from ..text.tokenizer import Tokenizer, check_text
 
 # BLEU and chrF are sacreBLEU's. This module stays beside it to show the variants that

@@ -5,7 +5,6 @@
 # %% ../../nbs/reference/translation_setup.ipynb #translation-setup-imports
 from __future__ import annotations
 
-import errno
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +29,7 @@ from ..text.bpe import BPETokenizer, SampledPairs
 from ..text.corpora import open_parallel_text
 from ..text.multi30k import MULTI30K_TESTS
 from ..text.parallel_text import ParallelText, clean_text
-from annotated_transformer.text.streamed_text import (
-    MappedPairs,
-    corpus_digest,
-    open_divided_text,
-)
+from ..text.streamed_text import MappedPairs, corpus_digest
 from ..text.tokenizer import Tokenizer
 from ..training.checkpoint import Checkpoints
 from ..training.chunked_loss import chunked_sequence_loss, r_drop_loss
@@ -44,22 +39,22 @@ from ..training.loop import Callback, TrainConfig
 from ..training.loss import LossFn, sequence_loss
 
 # %% auto #0
-__all__ = ['column_options', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'usual_characters', 'clean_pair',
-           'check_lengths', 'encode_parts', 'keep_corpus', 'run_folder']
+__all__ = ['column_numbers', 'TranslationConfig', 'freeze_segmentation', 'open_text', 'check_lengths', 'encode_parts',
+           'keep_corpus', 'run_folder']
 
 # %% ../../nbs/reference/translation_setup.ipynb #column-options
-def column_options(
-    columns: str | None,  # numbers of two columns, from 1, such as '2,3'
-) -> dict:  # of `read_tsv`, which counts from 0
+def column_numbers(
+    columns: str | None,  # of two columns, from 1, such as '2,3'
+) -> tuple[int, int] | None:  # the same, from 0, as `read_tsv` counts
     "Which columns of a file with tabs are read."
     if columns is None:
-        return {}
+        return None
 
     numbers = [number.strip() for number in columns.split(',')]
     if len(numbers) != 2 or not all(n.isdecimal() and int(n) > 0 for n in numbers):
         raise argument_error('columns', columns, 'two numbers from 1 up, such as 2,3')
-    source, target = (int(number) - 1 for number in numbers)
-    return dict(source_column=source, target_column=target)
+    source, target = numbers
+    return int(source) - 1, int(target) - 1
 
 # %% ../../nbs/reference/translation_setup.ipynb #translation-config
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class TranslationConfig(Config):
         check_probabilities(bpe_dropout=self.bpe_dropout, ema_decay=self.ema_decay)
         check_numbers('a finite number of at least 0', lambda r: r >= 0, r_drop=self.r_drop)
 
-        column_options(self.columns)
+        column_numbers(self.columns)
         if self.corpus == 'multi30k':
             if self.validation is not None:
                 raise argument_error(
@@ -205,51 +200,22 @@ def open_text(
     config: TranslationConfig,  # which corpus, and how it is divided
 ) -> ParallelText:  # for learning and for scoring
     "The corpus of a run."
-    columns = column_options(config.columns)
-
-    # the configuration names files for both parts, or for none; multi30k has several tests
-    if config.validation is None or config.test is None:
-        text = open_parallel_text(
-            config.corpus,
-            data_dir=config.data_dir,
-            source=config.source,
-            target=config.target,
-            max_length=config.max_length,
-            test=config.test,
-            **columns,
-        )
-    else:
-        text = open_divided_text(
-            config.corpus,
-            config.validation,
-            config.test,
-            data_dir=config.data_dir,
-            source=config.source,
-            target=config.target,
-            max_length=config.max_length,
-            **columns,
-        )
-
+    text = open_parallel_text(
+        config.corpus,
+        config.data_dir,
+        source=config.source,
+        target=config.target,
+        validation=config.validation,
+        test=config.test,
+        columns=column_numbers(config.columns),
+        max_length=config.max_length,
+    )
     if config.nfkc:
-        text = text.map(usual_characters)
+        usual = partial(unicodedata.normalize, 'NFKC')  # full-width letters, for example
+        text = text.map(lambda pair: tuple(map(usual, pair)))
     if config.lowercase:
         text = text.lowercased()
     return text
-
-
-def usual_characters(
-    pair,  # source text, target text
-) -> tuple:  # the same, full-width and other variants of a character made the usual one
-    "Both texts in Unicode's form NFKC."
-    return tuple(unicodedata.normalize('NFKC', text) for text in pair)
-
-
-def clean_pair(
-    pair,  # source text, target text
-) -> tuple:  # the same, as a translator reads them
-    "Both texts with spaces and letters in one form."
-    source, target = pair
-    return clean_text(source), clean_text(target)
 
 
 def check_lengths(
@@ -276,7 +242,7 @@ def encode_parts(
 ) -> tuple:  # text, tokenizer, training pairs as ids, validation batches
     "Read the corpus, learn the tokenizer from its training part, turn texts into ids."
     text = open_text(config)
-    clean = text.map(clean_pair)
+    clean = text.map(lambda pair: tuple(map(clean_text, pair)))  # as a translator does
 
     tokenizer = BPETokenizer.learn(
         (side for pair in clean.train for side in pair),
@@ -285,21 +251,19 @@ def encode_parts(
         whitespace_as_suffix=config.whitespace_as_suffix,
         nfkc=config.nfkc,
     )
-    try:
-        train_ids = MappedPairs.encode(tokenizer, clean.train)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            error.filename = tempfile.gettempdir()  # the disk that is full
-        raise
+    train_ids = MappedPairs.encode(tokenizer, clean.train)
     validation_ids = tokenizer.encode_pairs(clean.validation)
     test_ids = tokenizer.encode_pairs(clean.test)
 
     # files of their own are named by options of their own
     divided = config.validation is not None
     longest = min(config.max_tokens, config.transformer(len(tokenizer)).max_len)
-    check_lengths('corpus', train_ids, longest, tokenizer)
-    check_lengths('validation' if divided else 'corpus', validation_ids, longest, tokenizer)
-    check_lengths('test' if divided else 'corpus', test_ids, longest, tokenizer)
+    for part, pairs in (
+        ('corpus', train_ids),
+        ('validation', validation_ids),
+        ('test', test_ids),
+    ):
+        check_lengths(part if divided else 'corpus', pairs, longest, tokenizer)
 
     if config.bpe_dropout:
         train_ids = SampledPairs(

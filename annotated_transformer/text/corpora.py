@@ -7,73 +7,73 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..base.config import argument_error, check_choice
+from ..base.config import argument_error
 from .held_out import split_pairs
 from .multi30k import multi30k
 from .number_words import number_pairs
-from annotated_transformer.text.parallel_text import (
-    CLEANING_OPTIONS,
-    COLUMN_OPTIONS,
-    ParallelText,
-    clean_pairs,
-    corpus_paths,
-    file_languages,
-    read_pairs,
-    select_options,
-)
+from .pair_files import corpus_paths, file_languages, read_pairs
+from .parallel_text import ParallelText, clean_pairs
+from .streamed_text import open_divided_text
 
 # %% auto #0
-__all__ = ['SPLIT_OPTIONS', 'CORPUS_OPTIONS', 'open_parallel_text']
+__all__ = ['open_parallel_text']
 
 # %% ../../nbs/reference/corpora.ipynb #open-parallel-text
-SPLIT_OPTIONS = ['validation', 'test', 'seed']  # of `split_pairs`
-CORPUS_OPTIONS = {  # what `open_parallel_text` passes on
-    'numbers': ['n_train', 'n_validation', 'n_test', 'limit', 'seed'],
-    'multi30k': ['test'],
-    'one file': [*SPLIT_OPTIONS, *CLEANING_OPTIONS, *COLUMN_OPTIONS],
-    'two files': [*SPLIT_OPTIONS, *CLEANING_OPTIONS],
-}
-
-
 def open_parallel_text(
     corpus: str,  # 'numbers', 'multi30k', 'pairs.tsv' or 'a.en,a.de'
     data_dir=None,  # with the files in it; None: the usual place
     *,
     source: str | None = None,  # language; None: what the file's ending says, or 'en'
     target: str | None = None,  # language; None: what the file's ending says, or 'de'
-    **options,  # some of `CORPUS_OPTIONS`; None: the default
+    validation: str | None = None,  # files of validation pairs; None: part of the corpus
+    test: str | None = None,  # files of test pairs, both or none; of multi30k a name
+    columns: tuple[int, int] | None = None,  # of a file with tabs, see `read_tsv`
+    **cleaning,  # options of `clean_pairs`, for files; None: the default
 ) -> ParallelText:
     "Open a corpus by name, clean and divide it. Raises `ValueError` for unknown ones."
-    paths = []
+    cleaning = {name: value for name, value in cleaning.items() if value is not None}
+
+    # a corpus of its own comes clean and divided
     if corpus in ('numbers', 'multi30k'):
-        kind = corpus
-    else:
-        paths = corpus_paths(corpus, data_dir)
-        kind = 'one file' if len(paths) == 1 else 'two files'
+        refused = dict(validation=validation, columns=columns, **cleaning)
+        if corpus == 'numbers':
+            refused.update(test=test, data_dir=data_dir)
+        for name, value in refused.items():
+            if value is not None:
+                raise argument_error(name, value, f'none for {corpus}, only for files')
 
-    options = {name: value for name, value in options.items() if value is not None}
-    for name in options:
-        check_choice(f'{kind} option', name, CORPUS_OPTIONS[kind])
-    source, target = file_languages('corpus', paths, source=source, target=target)
+        source = source or 'en'
+        target = target or 'de'
+        if corpus == 'numbers':
+            return number_pairs(source=source, target=target)
+        return multi30k(data_dir, source=source, target=target, test=test or '2016')
 
-    # a corpus of its own
-    if kind == 'multi30k':
-        return multi30k(data_dir, source=source, target=target, **options)
-    if kind == 'numbers':
-        if data_dir is not None:
+    if validation is not None or test is not None:
+        if validation is None or test is None:
             raise argument_error(
-                'data_dir', str(data_dir), 'None: numbers come from no files'
+                'validation, test', (validation, test), 'files for both, or for neither'
             )
-        return number_pairs(source=source, target=target, **options)
+        return open_divided_text(
+            corpus,
+            validation,
+            test,
+            data_dir=data_dir,
+            source=source,
+            target=target,
+            columns=columns,
+            **cleaning,
+        )
 
     # files: read, clean, divide
-    pairs = read_pairs(paths, **select_options(options, COLUMN_OPTIONS))
-    cleaned, report = clean_pairs(pairs, **select_options(options, CLEANING_OPTIONS))
+    paths = corpus_paths(corpus, data_dir)
+    if len(paths) == 2 and columns is not None:
+        raise argument_error('columns', columns, 'none for two files, which have one each')
+    source, target = file_languages('corpus', paths, source=source, target=target)
+    cleaned, report = clean_pairs(read_pairs(paths, columns), **cleaning)
     kept = list(cleaned)
     if not kept:
         raise argument_error(
             'corpus', f'{report["read"]:,} pairs, all dropped', 'some to learn from'
         )
-    shares = select_options(options, SPLIT_OPTIONS)
-    text = split_pairs(kept, source=source, target=target, **shares)
+    text = split_pairs(kept, source=source, target=target)
     return replace(text, report={**text.report, **report})

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..base.config import argument_error, check_choice
 from .held_out import count_shared
-from .parallel_text import ParallelText, read_text_files
+from .pair_files import read_text_files
+from .parallel_text import ParallelText
 from ..base.atomic_folders import fetch_file, sha256
 
 # %% auto #0

@@ -14,24 +14,23 @@ from hashlib import blake2b
 from itertools import islice
 from mmap import ACCESS_READ, mmap
 
-from ..base.config import argument_error, check_choice
+from ..base.config import argument_error
 from .held_out import known_texts, shares_text
+from annotated_transformer.text.pair_files import (
+    corpus_paths,
+    file_languages,
+    read_pairs,
+)
 from annotated_transformer.text.parallel_text import (
-    CLEANING_OPTIONS,
-    COLUMN_OPTIONS,
     ParallelText,
     clean_pairs,
     clean_text,
-    corpus_paths,
-    file_languages,
     has_text,
-    read_pairs,
-    select_options,
 )
 from .tokenizer import Tokenizer
 
 # %% auto #0
-__all__ = ['DIVIDED_OPTIONS', 'StreamedPairs', 'MappedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
+__all__ = ['StreamedPairs', 'MappedPairs', 'read_held_out', 'file_marks', 'unchanged_pairs', 'training_pairs',
            'open_divided_text', 'corpus_digest']
 
 # %% ../../nbs/5_translation/7_large_corpora.ipynb #streamed-pairs
@@ -128,14 +127,14 @@ def read_held_out(
     *,
     source: str,  # language
     target: str,  # language
-    **columns,  # of `read_tsv`
+    columns: tuple[int, int] | None = None,  # of `read_tsv`
 ) -> list:  # of (source text, target text), a pair for each line
     """Read a part that is already divided. Raises `ValueError` where a text is missing, or
     in another language by the file's ending."""
     paths = corpus_paths(corpus, data_dir, name=name)
     file_languages(name, paths, source=source, target=target)
     pairs = []
-    for number, (source, target) in enumerate(read_pairs(paths, **columns), 1):
+    for number, (source, target) in enumerate(read_pairs(paths, columns), 1):
         pair = clean_text(source), clean_text(target)
         if not all(has_text(text) for text in pair):
             raise argument_error(f'{name}, line {number}', pair, 'a text on both sides')
@@ -156,7 +155,7 @@ def file_marks(
 def unchanged_pairs(
     paths: list,  # of one file, or two
     marks: list,  # from `file_marks`, when they were first read
-    **columns,  # of `read_tsv`
+    columns: tuple[int, int] | None = None,  # of `read_tsv`
 ) -> Iterator:  # of (source text, target text)
     "Read pairs from unchanged files. Raises `ValueError` if they have changed."
     if file_marks(paths) != marks:
@@ -164,7 +163,7 @@ def unchanged_pairs(
         raise ValueError(
             f'the corpus has changed: {names} was written to since it was first read'
         )
-    yield from read_pairs(paths, **columns)
+    yield from read_pairs(paths, columns)
 
 
 def training_pairs(
@@ -192,9 +191,6 @@ def training_pairs(
         report['dropped'] = {**cleaned['dropped'], 'also held out': n_known}
 
 # %% ../../nbs/5_translation/7_large_corpora.ipynb #open-divided-text
-DIVIDED_OPTIONS = [*CLEANING_OPTIONS, *COLUMN_OPTIONS]
-
-
 def open_divided_text(
     train: str,  # 'pairs.tsv' or 'a.en,a.de'; may be larger than the memory
     validation: str,  # likewise, kept in memory
@@ -203,19 +199,14 @@ def open_divided_text(
     data_dir=None,  # where relative names begin; None: the current folder
     source: str | None = None,  # language; None: what the file's ending says, or 'en'
     target: str | None = None,  # language; None: what the file's ending says, or 'de'
-    **options,  # some of `DIVIDED_OPTIONS`; None: the default
+    columns: tuple[int, int] | None = None,  # of files with tabs, see `read_tsv`
+    **cleaning,  # options of `clean_pairs`, for the training part
 ) -> ParallelText:  # whose training part is `StreamedPairs`
     "Open a corpus in three parts, without the training pairs that would leak."
-    for option in options:
-        check_choice('option', option, DIVIDED_OPTIONS)
-    options = {option: given for option, given in options.items() if given is not None}
-    columns = select_options(options, COLUMN_OPTIONS)
-    cleaning = select_options(options, CLEANING_OPTIONS)
-
     paths = corpus_paths(train, data_dir)
     source, target = file_languages('corpus', paths, source=source, target=target)
     read_part = partial(
-        read_held_out, data_dir=data_dir, source=source, target=target, **columns
+        read_held_out, data_dir=data_dir, source=source, target=target, columns=columns
     )
 
     # the published parts stay as they are
@@ -224,7 +215,7 @@ def open_divided_text(
     known = known_texts(validation_pairs + test_pairs)
 
     # the training part is read again in every pass; the first one counts its pairs
-    read = partial(unchanged_pairs, paths, file_marks(paths), **columns)
+    read = partial(unchanged_pairs, paths, file_marks(paths), columns)
     read_cleaned = partial(training_pairs, read, known, cleaning)
 
     # read all of it once: that counts the pairs and fills the report

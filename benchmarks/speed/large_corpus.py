@@ -22,7 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks/
 from support.machine import ROOT, Results, arguments
 
 from annotated_transformer.training.data import batch_by_tokens
-from annotated_transformer.text.corpora import open_parallel_text
+from annotated_transformer.text.held_out import split_pairs
+from annotated_transformer.text.pair_files import read_tsv
+from annotated_transformer.text.parallel_text import clean_pairs
 from annotated_transformer.text.streamed_text import MappedPairs, open_divided_text
 from annotated_transformer.text.bpe import BPETokenizer
 
@@ -103,7 +105,8 @@ def prepare(way: str, folder: str) -> dict:
                 "train.tsv", "validation.tsv", "test.tsv", data_dir=folder
             )
         else:  # a list in which it could be chosen what is held out
-            text = open_parallel_text("train.tsv", folder, validation=0.0, test=0.0)
+            kept, _ = clean_pairs(read_tsv(f"{folder}/train.tsv"))
+            text = split_pairs(kept, validation=0.0, test=0.0)
         tokenizer = BPETokenizer.learn(
             (side for pair in text.train for side in pair), VOCABULARY
         )
