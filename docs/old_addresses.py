@@ -51,7 +51,7 @@ MOVED = {
     "36_tokenizers.words": "reference/word_tokenizers",
     "37_tokenizers.characters": "reference/character_tokenizer",
     "38_inspection.recording": "reference/recording",
-    "39_experiments.translation": "depth/translation_in_depth",
+    "39_experiments.translation": "5_translation/1_byte_pair_encoding",
     "40_tokenizers.bpe": "5_translation/1_byte_pair_encoding",
     "41_datasets.parallel_text": "5_translation/2_parallel_text",
     "42_experiments.translation": "5_translation/3_training_a_translator",
@@ -128,6 +128,7 @@ MOVED = {
     "reference/extras": "reference/config",
     "reference/random_numbers": "reference/devices",
     "reference/reliability": "reference/atomic_folders",
+    "depth/translation_in_depth": "5_translation/1_byte_pair_encoding",
     "reference/held_out": "9_practice/7_held_out_data",
 }
 

@@ -27,12 +27,11 @@ from annotated_transformer.base.atomic_folders import (
     wait_for_folder,
 )
 from ..base.config import import_extra
-from ..base.memory import check_memory
 
 # %% auto #0
-__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'UNSPACED', 'CHARACTER', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS', 'WORD',
-           'byte_letters', 'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'split_into_characters', 'readable',
-           'end_words_with_blank', 'check_vocabulary', 'check_setting', 'read_cutting', 'parse_tokenizer',
+__all__ = ['SPECIAL_TOKENS', 'SMALLEST', 'LARGEST', 'UNSPACED', 'CHARACTER', 'TOKENIZER_FILE', 'BYTES', 'JOINER', 'LABELS',
+           'WORD', 'byte_letters', 'require_tokenizers', 'byte_level', 'learn_byte_pairs', 'split_into_characters',
+           'readable', 'end_words_with_blank', 'check_vocabulary', 'read_options', 'parse_tokenizer',
            'read_tokenizer_file', 'BPETokenizer', 'drop_merges', 'SampledPairs']
 
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #byte-letters-code
@@ -53,6 +52,7 @@ def byte_letters() -> dict:  # letter -> byte, 256 of them
 # %% ../../nbs/5_translation/1_byte_pair_encoding.ipynb #learn-byte-pairs
 SPECIAL_TOKENS = '<pad>', '<bos>', '<eos>', '<unk>'  # their ids are 0, 1, 2, 3
 SMALLEST = len(SPECIAL_TOKENS) + 256  # a vocabulary without any merge
+LARGEST = 1_000_000  # of use to nobody, and it fits into memory
 
 
 def require_tokenizers():  # the module
@@ -103,7 +103,7 @@ def learn_byte_pairs(
     tokenizer = byte_level(library.models.BPE(), **options)
     trainer = library.trainers.BpeTrainer(
         vocab_size=vocab_size,
-        min_frequency=min(min_frequency, 2**62),  # the library's is a 64-bit number
+        min_frequency=min_frequency,
         show_progress=False,
         special_tokens=[*SPECIAL_TOKENS],
         initial_alphabet=[*byte_letters()],
@@ -241,50 +241,21 @@ def check_vocabulary(
             raise argument_error('merges', pair, 'two tokens that together are one')
 
 
-def check_setting(
-    name: str,  # what a file calls it
-    given,  # what it says
-    *expected,  # what can be meant
-):
-    "Refuse a setting under which texts would be cut in another way."
-    if given not in expected:
-        raise argument_error(name, given, ' or '.join(map(repr, expected)))
-
-
-def read_cutting(
+def read_options(
     parts: dict,  # of a `tokenizer.json`
 ) -> dict:  # options of `byte_level`
     "Read how texts are cut into words. Raises `ValueError` for a way that is not ours."
     names = 'normalizer', 'pre_tokenizer', 'decoder'
     flags = 'lowercase', 'whitespace_as_suffix', 'split_unspaced', 'nfkc'
-
-    # exactly as we would write it
     bpe = require_tokenizers().models.BPE
-    ways = []
     for values in product((False, True), repeat=len(flags)):
         options = dict(zip(flags, values))
         ours = json.loads(byte_level(bpe(), **options).to_str())
         if all(parts[name] == ours[name] for name in names):
             return options
-        ways.append(ours)
 
-    # nearly
-    if parts['pre_tokenizer'] and parts['pre_tokenizer']['type'] == 'Sequence':
-        for name in names:
-            if all(parts[name] != ours[name] for ours in ways):
-                raise argument_error(name, parts[name], 'one that BPETokenizer writes')
-        raise argument_error(', '.join(names), 'parts of several', 'those of one tokenizer')
-
-    # another program's file, with spaces at the beginning of words
-    normalizer = parts['normalizer']
-    cutting = parts['pre_tokenizer']
-    decoder = parts['decoder']
-    check_setting('normalizer', normalizer, None, {'type': 'Lowercase'})
-    check_setting('pre_tokenizer', cutting and cutting['type'], 'ByteLevel')
-    check_setting('add_prefix_space', cutting['add_prefix_space'], False)
-    check_setting('use_regex', cutting.get('use_regex', True), True)
-    check_setting('decoder', decoder and decoder['type'], 'ByteLevel')
-    return dict(lowercase=normalizer is not None, split_unspaced=False)
+    given = [(parts[name] or {}).get('type') for name in names]
+    raise argument_error(', '.join(names), given, 'what BPETokenizer writes')
 
 
 def parse_tokenizer(
@@ -296,7 +267,8 @@ def parse_tokenizer(
     model = parts['model']
 
     # settings that would change ids
-    check_setting('model', model.get('type'), 'BPE')
+    if model.get('type') != 'BPE':
+        raise argument_error('model', model.get('type'), "'BPE'")
     for option in (
         'dropout',
         'continuing_subword_prefix',
@@ -304,14 +276,15 @@ def parse_tokenizer(
         'byte_fallback',
         'ignore_merges',
     ):
-        check_setting(option, model.get(option) or None, None)
-    options = read_cutting(parts)
+        if model.get(option):
+            raise argument_error(option, model[option], 'none')
+    options = read_options(parts)
 
     # special tokens: ours, and no other added ones
     added = [token['content'] for token in parts['added_tokens']]
     special = [token['content'] for token in parts['added_tokens'] if token['special']]
-    check_setting('added tokens', added, special)
-    check_setting('added tokens', special, [*SPECIAL_TOKENS])
+    if not added == special == [*SPECIAL_TOKENS]:
+        raise argument_error('added tokens', added, [*SPECIAL_TOKENS])
 
     # tokens and merges
     merges = []
@@ -351,13 +324,6 @@ class BPETokenizer:
     unk_id = 3  # of no text: all bytes have tokens
 
     def __init__(self, tokenizer):  # `tokenizers.Tokenizer`, of which a copy is kept
-        library = require_tokenizers()
-        if not isinstance(tokenizer, library.Tokenizer):
-            raise argument_error(
-                'tokenizer',
-                type(tokenizer).__name__,
-                'a Tokenizer of the library tokenizers',
-            )
         self.tokenizer = parse_tokenizer(tokenizer.to_str())
         self.ids = [*range(len(self))]  # each number once in memory, however many tokens
 
@@ -381,13 +347,13 @@ class BPETokenizer:
             split_unspaced=split_unspaced,
             nfkc=nfkc,
         )
-        if vocab_size < SMALLEST:
+        if not SMALLEST <= vocab_size <= LARGEST:
             raise argument_error(
                 'vocab_size',
                 vocab_size,
-                f'at least {SMALLEST}: the special tokens and 256 bytes',
+                f'at least {SMALLEST}, the special tokens and 256 bytes, and at most '
+                f'{LARGEST:,}',
             )
-        check_memory(100 * vocab_size, 'a vocabulary of this size', vocab_size=vocab_size)
 
         texts = checked_texts(texts)
         first = next(texts, None)
