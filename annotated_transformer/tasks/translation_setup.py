@@ -202,7 +202,7 @@ def open_text(
     "The corpus of a run."
     text = open_parallel_text(
         config.corpus,
-        config.data_dir,
+        data_dir=config.data_dir,
         source=config.source,
         target=config.target,
         validation=config.validation,
