@@ -34,8 +34,8 @@ from .models.llama import Llama
 from .decoding.sampling import sampler
 from .text.tokenizer import Tokenizer, check_text
 from .text.bpe import BPETokenizer
-from .text.characters import CharTokenizer
-from .text.words import WordTokenizer
+from .text.tokenizer import CharTokenizer
+from .text.tokenizer import WordTokenizer
 from .base.devices import pick_device
 from annotated_transformer.translator import (
     PRETRAINED,

@@ -23,7 +23,7 @@ from .inspection.attention_maps import AttentionMaps, trace_attention
 from .decoding.search import beam_search, check_beam
 from .text.tokenizer import Tokenizer, checked_texts
 from .text.bpe import BPETokenizer
-from .text.words import WordTokenizer
+from .text.tokenizer import WordTokenizer
 from .base.devices import pick_device
 from .core.transformer import Transformer
 from .base.atomic_folders import wait_for_folder

@@ -15,7 +15,7 @@ from annotated_transformer import (
     trace_attention,
     train,
 )
-from annotated_transformer.text.words import WordTokenizer
+from annotated_transformer.text.tokenizer import WordTokenizer
 from annotated_transformer.text.sentence_pairs import RUNNING_PAIR, sentence_pairs
 from annotated_transformer.figures.diagrams import translation_diagram
 

@@ -48,8 +48,8 @@ MOVED = {
     "33_datasets.sentence_pairs": "4_copy_task/4_sentence_pairs",
     "34_inspection.attention_view": "4_copy_task/5_attention_view",
     "35_tokenizers.base": "reference/tokenizer",
-    "36_tokenizers.words": "reference/word_tokenizers",
-    "37_tokenizers.characters": "reference/character_tokenizer",
+    "36_tokenizers.words": "reference/tokenizer",
+    "37_tokenizers.characters": "reference/tokenizer",
     "38_inspection.recording": "reference/recording",
     "39_experiments.translation": "5_translation/1_byte_pair_encoding",
     "40_tokenizers.bpe": "5_translation/1_byte_pair_encoding",
@@ -129,6 +129,8 @@ MOVED = {
     "reference/random_numbers": "reference/devices",
     "reference/reliability": "reference/atomic_folders",
     "depth/translation_in_depth": "5_translation/1_byte_pair_encoding",
+    "reference/word_tokenizers": "reference/tokenizer",
+    "reference/character_tokenizer": "reference/tokenizer",
     "reference/held_out": "9_practice/7_held_out_data",
 }
 

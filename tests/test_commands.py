@@ -15,7 +15,7 @@ from project import ROOT, call
 from annotated_transformer import GPT, GPTConfig, Transformer, TransformerConfig
 from annotated_transformer import load_model, save_model
 from annotated_transformer.cli import parse_ids
-from annotated_transformer.text.characters import CharTokenizer
+from annotated_transformer.text.tokenizer import CharTokenizer
 
 WRITTEN = ["attention.png", "config.json", "history.csv", "loss.png", "manifest.json"]
 WRITTEN += ["metrics.json", "model.safetensors"]

@@ -5,7 +5,7 @@ import pytest
 from annotated_transformer.base.model_files import save_model
 from annotated_transformer.core.transformer import Transformer, TransformerConfig
 from annotated_transformer.text.sentence_pairs import RUNNING_PAIR, sentence_pairs
-from annotated_transformer.text.words import WordTokenizer
+from annotated_transformer.text.tokenizer import WordTokenizer
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.9])

@@ -15,10 +15,15 @@ pytest.importorskip(
 )
 from annotated_transformer import Transformer, TransformerConfig, save_model
 from annotated_transformer.base.config import import_extra
-from annotated_transformer.text.tokenizer import Tokenizer
 from annotated_transformer.text.bpe import TOKENIZER_FILE, BPETokenizer
-from annotated_transformer.text.characters import CharTokenizer
-from annotated_transformer.text.words import BertWordTokenizer, WordTokenizer
+from annotated_transformer.text.tokenizer import (
+    BertWordTokenizer,
+    CharTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    checked_ids,
+    checked_texts,
+)
 from annotated_transformer.base.atomic_folders import write_folder
 from project import ROOT
 
@@ -101,6 +106,47 @@ def test_every_kind_says_what_it_does_with_an_unknown_word(name):
             kind.encode("the zebra")
     else:
         assert kind.decode(kind.encode("the zebra")) == expected
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    [
+        (
+            '{"tokenizer": "WordTokenizer", "tokens": []}',
+            "got 'WordTokenizer', expected one",
+        ),
+        ('{"tokenizer": "CharTokenizer", "tokens": ["a"', "holds no CharTokenizer"),
+        ('{"tokenizer": "CharTokenizer", "tokens": ["a", "b", "a"]}', "tokens: got 'a'"),
+        ('{"tokenizer": "CharTokenizer", "tokens": [1]}', "expected texts"),
+        ("[]", "holds no CharTokenizer"),
+    ],
+)
+def test_a_vocabulary_of_another_kind_or_damaged_is_refused(content, why, tmp_path):
+    with write_folder(tmp_path / "model") as folder:
+        (folder / "vocab.json").write_text(content)
+    with pytest.raises(ValueError, match=why):
+        CharTokenizer.load(tmp_path / "model")
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        CharTokenizer.load(tmp_path / "nowhere")
+
+
+def test_texts_and_ids_are_checked():
+    assert [*checked_texts(["a", "b"])] == ["a", "b"]
+    assert checked_ids((1, 2), vocab_size=3) == [1, 2]
+    for texts, why in (
+        ("abc", "a list of texts"),
+        ([None], "text 0: got None"),
+        (["\udc80"], "lone"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            [*checked_texts(texts)]
+    for ids, why in (
+        ([3], "ids from 0 to 2"),
+        ([-1], "ids: got -1"),
+        (["a"], "a list of ids"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            checked_ids(ids, vocab_size=3)
 
 
 def test_the_package_tokenizers_is_still_hugging_faces():

@@ -23,7 +23,7 @@ from annotated_transformer.core.layers import (
 from ..core.masks import padding_mask
 from ..core.positions import LearnedPositions
 from ..core.transformer import Encoder
-from ..text.words import CLS_ID, MASK_ID, SEP_ID, UNK_ID
+from ..text.tokenizer import CLS_ID, MASK_ID, SEP_ID, UNK_ID
 from ..training.data import PAD
 
 # %% auto #0

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..base.config import argument_error, check_sizes, printable
-from ..base.extras import import_extra
+from ..base.config import import_extra
 from ..training.data import Batch
 
 # %% auto #0

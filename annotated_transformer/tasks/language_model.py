@@ -26,7 +26,7 @@ from annotated_transformer.tasks.runs import (
     ExperimentResult,
     train_and_test,
 )
-from ..text.characters import CharTokenizer
+from ..text.tokenizer import CharTokenizer
 from annotated_transformer.text.python_reference import (
     deduplicate,
     load_python_reference,

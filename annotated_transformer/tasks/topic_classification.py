@@ -44,7 +44,7 @@ from annotated_transformer.text.python_reference import (
     read_corpus,
     shuffled_batches,
 )
-from ..text.words import BERT_SPECIAL_TOKENS, BertWordTokenizer
+from ..text.tokenizer import BERT_SPECIAL_TOKENS, BertWordTokenizer
 from ..training.data import Batch
 from ..training.distributed import train_together
 from ..training.history import History

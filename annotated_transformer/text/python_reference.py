@@ -16,7 +16,7 @@ import torch
 from ..base.config import SpecialTokens, argument_error, check_sizes
 from ..training.data import EOS, PAD, Batch, pad_sequences
 from .held_out import hold_out, hold_out_end
-from .words import BertWordTokenizer
+from .tokenizer import BertWordTokenizer
 
 # %% auto #0
 __all__ = ['load_python_reference', 'deduplicate', 'split_text', 'random_windows', 'sliding_windows', 'tokenize', 'sentences_of',

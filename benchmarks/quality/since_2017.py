@@ -26,7 +26,7 @@ from annotated_transformer.text.python_reference import (
     sliding_windows,
     split_text,
 )
-from annotated_transformer.text.characters import CharTokenizer
+from annotated_transformer.text.tokenizer import CharTokenizer
 from annotated_transformer.tasks.language_model import LanguageModelConfig
 from annotated_transformer.tasks.runs import count_parameters
 from annotated_transformer.core.layers import FeedForward, LayerNorm

@@ -43,7 +43,7 @@ from annotated_transformer.tasks.translation_setup import TranslationConfig, ope
 from annotated_transformer.training.history import History
 from annotated_transformer.text.tokenizer import Tokenizer
 from annotated_transformer.text.bpe import BPETokenizer
-from annotated_transformer.text.words import WordTokenizer
+from annotated_transformer.text.tokenizer import WordTokenizer
 from annotated_transformer.training.loop import TrainConfig, train
 from annotated_transformer.training.progress import Progress
 from annotated_transformer.core.transformer import Transformer
