@@ -27,13 +27,13 @@ from ..text.tokenizer import CLS_ID, MASK_ID, SEP_ID, UNK_ID
 from ..training.data import PAD
 
 # %% auto #0
-__all__ = ['BERTConfig', 'BERTEmbedding', 'BERT', 'mask_tokens', 'WordHead', 'MaskedLanguageModel', 'SentenceClassifier',
-           'init_bert_weights']
+__all__ = ['BERTConfig', 'BERTEmbedding', 'BERT', 'init_bert_weights', 'mask_tokens', 'WordHead', 'MaskedLanguageModel',
+           'SentenceClassifier']
 
 # %% ../../nbs/6_descendants/3_bert.ipynb #bertconfig
 @dataclass(frozen=True)
 class BERTConfig(StackConfig):
-    "The architecture of one model. Source: Devlin et al. 2019; the defaults are BERT base."
+    "The architecture of one model; by default BERT base. Source: Devlin et al. 2019."
 
     d_model: int = 768  # D
     d_ff: int = 3072  # F
@@ -71,21 +71,20 @@ class BERTConfig(StackConfig):
     def __post_init__(self):
         super().__post_init__()
         check_sizes(
-            **{
-                n: getattr(self, n)
-                for n in ('vocab_size', 'max_len', 'n_segments', 'n_classes')
-            }
+            vocab_size=self.vocab_size,
+            max_len=self.max_len,
+            n_segments=self.n_segments,
+            n_classes=self.n_classes,
         )
         if len({id for id in self.special if id in range(self.vocab_size)}) < 5:
-            raise argument_error(
-                'special tokens', self.special, f'5 different ids below {self.vocab_size}'
-            )
+            expected = f'5 different ids below {self.vocab_size}'
+            raise argument_error('special tokens', self.special, expected)
 
     @property
     def special(self) -> list[int]:  # ids that aren't words
         return [self.pad_id, self.cls_id, self.separator_id, self.mask_id, self.unknown_id]
 
-# %% ../../nbs/6_descendants/3_bert.ipynb #bertembedding
+
 class BERTEmbedding(nn.Module):
     "The sum of token, segment and position, normalised. Source: Devlin et al. 2019."
 
@@ -103,10 +102,6 @@ class BERTEmbedding(nn.Module):
         segments: Tensor | None = None,  # B L, ids of segments; None means all 0
     ) -> Tensor:  # B L D
         segments = torch.zeros_like(ids) if segments is None else segments
-        if segments.shape != ids.shape:
-            raise argument_error(
-                'segments', tuple(segments.shape), f'{tuple(ids.shape)}, one for each id'
-            )
         summed = self.tokens(ids) + self.segments(segments)
         return self.dropout(self.norm(self.positions(summed)))
 
@@ -119,7 +114,8 @@ class BERT(nn.Module):
     def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
         self.config = config
-        self.input, self.encoder = BERTEmbedding(config), Encoder(config)
+        self.input = BERTEmbedding(config)
+        self.encoder = Encoder(config)
         self.pooler = nn.Linear(config.d_model, config.d_model)
         init_bert_weights(self, config.d_model)
 
@@ -128,9 +124,8 @@ class BERT(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # B L, ids of segments; None means all 0
     ) -> Tensor:  # B L D
-        return self.encoder(
-            self.input(ids, segments), mask=padding_mask(ids, self.config.pad_id)
-        )
+        mask = padding_mask(ids, self.config.pad_id)
+        return self.encoder(self.input(ids, segments), mask=mask)
 
     def pool(
         self,
@@ -139,6 +134,19 @@ class BERT(nn.Module):
         "One vector for each sequence, made of its first."
         return self.pooler(hidden[:, 0]).tanh()
 
+
+def init_bert_weights(
+    model: nn.Module,  # changed in place
+    d_model: int,  # D
+):
+    "Normal weights, zero biases. Differs: the deviation is BERT's 0.02 at a width of 768 only."
+    deviation = 0.02 * (768 / d_model) ** 0.5
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, TokenEmbedding, LearnedPositions)):
+            nn.init.normal_(module.weight, 0.0, deviation)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+
 # %% ../../nbs/6_descendants/3_bert.ipynb #mask-tokens
 def mask_tokens(
     ids: Tensor,  # B L
@@ -146,13 +154,16 @@ def mask_tokens(
     generator: torch.Generator | None = None,  # of random numbers; None means torch's own
     mlm_probability: float = 0.15,  # of a word to be predicted
 ) -> tuple[Tensor, Tensor]:  # what is read, and targets, PAD where none; B L each
-    """Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each
-    independently."""
+    "Hide some words, 80/10/10. Source: Devlin et al. 2019. Differs: each independently."
     special = torch.tensor(config.special)
     every = torch.arange(config.vocab_size)
     ordinary = every[~torch.isin(every, special)]
+
+    # who is asked for
     chosen = torch.rand(ids.shape, generator=generator) < mlm_probability
     chosen &= ~torch.isin(ids, special)
+
+    # what is read there
     fate = torch.rand(ids.shape, generator=generator)
     others = ordinary[torch.randint(len(ordinary), ids.shape, generator=generator)]
     inputs = torch.where(chosen & (fate < 0.8), config.mask_id, ids)
@@ -186,7 +197,8 @@ class MaskedLanguageModel(nn.Module):
 
     def __init__(self, config: BERTConfig):  # architecture
         super().__init__()
-        self.config, self.bert = config, BERT(config)
+        self.config = config
+        self.bert = BERT(config)
         self.transform = nn.Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = LayerNorm(config.d_model, config.norm_eps)
@@ -198,8 +210,9 @@ class MaskedLanguageModel(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # B L, ids of segments; None means all 0
     ) -> Tensor:  # B L V
-        transformed = self.transform(self.bert(ids, segments))
-        return self.output.logits(self.norm(self.activation(transformed)))
+        hidden = self.bert(ids, segments)  # B L D
+        hidden = self.norm(self.activation(self.transform(hidden)))
+        return self.output.logits(hidden)
 
 # %% ../../nbs/6_descendants/3_bert.ipynb #sentenceclassifier
 class SentenceClassifier(nn.Module):
@@ -209,7 +222,8 @@ class SentenceClassifier(nn.Module):
 
     def __init__(self, config: BERTConfig):  # architecture, and the number of classes
         super().__init__()
-        self.config, self.bert = config, BERT(config)
+        self.config = config
+        self.bert = BERT(config)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, config.n_classes)
         init_bert_weights(self.output, config.d_model)
@@ -231,18 +245,5 @@ class SentenceClassifier(nn.Module):
         ids: Tensor,  # B L
         segments: Tensor | None = None,  # B L, ids of segments; None means all 0
     ) -> Tensor:  # B C
-        return self.output(self.dropout(self.bert.pool(self.bert(ids, segments))))
-
-# %% ../../nbs/6_descendants/3_bert.ipynb #initialise-bert
-def init_bert_weights(
-    model: nn.Module,  # changed in place
-    d_model: int,  # D
-):
-    """Normal weights, zero biases. Differs: the deviation is BERT's 0.02 at a width of 768
-    only."""
-    deviation = 0.02 * (768 / d_model) ** 0.5
-    for module in model.modules():
-        if isinstance(module, (nn.Linear, TokenEmbedding, LearnedPositions)):
-            nn.init.normal_(module.weight, 0.0, deviation)
-        if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
+        whole = self.bert.pool(self.bert(ids, segments))  # B D
+        return self.output(self.dropout(whole))

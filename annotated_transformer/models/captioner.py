@@ -5,46 +5,37 @@
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captioning-pictures-in-words-out-code-2
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from annotated_transformer.base.config import (
-    argument_error,
-    check_choice,
-    check_sizes,
-    check_width,
-)
+from ..base.config import argument_error, check_sizes
 from ..core.embeddings import TokenEmbedding
-from ..core.layers import Activation, NormOrder, StackConfig
-from ..core.positions import POSITIONS, InputEmbedding, Positions
+from ..core.layers import NormOrder
+from ..core.positions import InputEmbedding, LearnedPositions
 from ..core.transformer import Decoder, Transformer, init_weights
-from .vit import ViT, ViTConfig, patch_grid
+from .vit import ViT, ViTConfig
 
 # %% auto #0
-__all__ = ['CaptionerConfig', 'image_config', 'Captioner']
+__all__ = ['CaptionerConfig', 'Captioner']
 
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captionerconfig
 @dataclass(frozen=True)
-class CaptionerConfig(StackConfig):
+class CaptionerConfig(ViTConfig):
     "The architecture of one model; the defaults are for strips of small digits."
 
     d_model: int = 64  # D
     d_ff: int = 128  # F
     n_heads: int = 4  # H
     n_layers: int = 2  # N, of each stack
-    dropout: float = 0.0  # probability
-    attention_bias: bool = True  # biases on the four projections
     norm: NormOrder = 'post'  # after each sum
-    activation: Activation = 'gelu'  # see `ACTIVATIONS`
+    norm_eps: float = 1e-5  # added to the variance
     height: int = 8  # of a picture, pixels
     width: int = 40  # of a picture, pixels
     patch_size: int = 4  # P, pixels
     n_channels: int = 1  # C: 3 for colours, 1 for grey
-    d_features: int | None = None  # F, of vectors given instead of pictures; None: pictures
     vocab_size: int = 13  # V, words and special ids
     max_len: int = 8  # maximum number of words, with the end
-    positions: Positions = 'learned'  # of words, see `POSITIONS`
     pad_id: int = 0  # pads short captions
     bos_id: int = 1  # begins every caption
     eos_id: int = 2  # ends every caption
@@ -55,40 +46,15 @@ class CaptionerConfig(StackConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_sizes(
-            n_channels=self.n_channels, vocab_size=self.vocab_size, max_len=self.max_len
-        )
-        if self.d_features is not None:
-            check_sizes(d_features=self.d_features)
-        check_choice('positions', self.positions, POSITIONS)
+        check_sizes(vocab_size=self.vocab_size, max_len=self.max_len)
         special = [self.pad_id, self.bos_id, self.eos_id]
         if len({id for id in special if id in range(self.vocab_size)}) < 3:
-            raise argument_error(
-                'special tokens', special, f'3 different ids below {self.vocab_size}'
-            )
-        patch_grid(self.height, self.width, self.patch_size)
-
-    def position_encoding(self):
-        return POSITIONS[self.positions](self.d_model, self.max_len)
-
-# %% ../../nbs/6_descendants/7_captioner.ipynb #image-config
-def image_config(
-    config: CaptionerConfig,  # of the whole model
-) -> ViTConfig:  # of its image encoder
-    "The options of a captioner that an image encoder has, too."
-    return ViTConfig(
-        **{
-            field.name: getattr(config, field.name)
-            for field in fields(ViTConfig)
-            if hasattr(config, field.name)
-        }
-    )
+            expected = f'3 different ids below {self.vocab_size}'
+            raise argument_error('special tokens', special, expected)
 
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captioner
 class Captioner(Transformer):
-    """Pictures in, logits of words out: an image encoder and the paper's decoder. With
-    `d_features`, vectors of another encoder come in, and a linear layer takes the place of
-    ours."""
+    "Pictures in, logits of words out: an image encoder and the paper's decoder."
 
     config_class = CaptionerConfig  # what `load_model` reads
 
@@ -96,25 +62,16 @@ class Captioner(Transformer):
         # with other parts than a Transformer's, used in the same way
         nn.Module.__init__(self)
         self.config = config
-        if config.d_features is None:
-            self.vit = ViT(image_config(config))
-        else:
-            self.feature_proj = nn.Linear(config.d_features, config.d_model)
+        self.vit = ViT(config)
         self.output = TokenEmbedding(config.vocab_size, config.d_model)  # in and out
-        self.tgt_embed = InputEmbedding(
-            self.output, config.position_encoding(), config.dropout
-        )
+        positions = LearnedPositions(config.d_model, config.max_len)
+        self.tgt_embed = InputEmbedding(self.output, positions, config.dropout)
         self.decoder = Decoder(config)
-        self.max_positions = self.tgt_embed.positions.limit
+        self.max_positions = config.max_len
         init_weights(self)
 
     def encode(
         self,
-        images: Tensor,  # B C H W, or features B N F
-    ) -> tuple[Tensor, None]:  # memory B 1+N D or B N D, of which nothing is to be masked
-        d_features = self.config.d_features
-        if d_features is None:
-            return self.vit(images), None
-
-        check_width('features', images, d_features, 'd_features')
-        return self.feature_proj(images), None
+        images: Tensor,  # B C H W
+    ) -> tuple[Tensor, None]:  # memory B 1+N D, of which nothing is to be masked
+        return self.vit(images), None

@@ -21,6 +21,7 @@ from annotated_transformer.base.config import (
 from ..core.embeddings import TokenEmbedding
 from ..core.kv_cache import DecoderCache
 from ..core.layers import Activation, NormOrder, StackConfig
+from ..core.multi_head_attention import MultiHeadAttention
 from ..core.positions import POSITIONS, InputEmbedding, Positions
 from ..core.rotary import RotaryAttention
 from ..core.transformer import Encoder, init_weights
@@ -31,8 +32,7 @@ __all__ = ['GPTConfig', 'DecoderOnly', 'GPT', 'check_prompt']
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gptconfig
 @dataclass(frozen=True)
 class GPTConfig(StackConfig):
-    """A language model's architecture, sizes by default the smallest GPT-2's. Source:
-    Radford et al. 2019."""
+    "A language model's architecture; by default the smallest GPT-2. Source: Radford et al. 2019."
 
     d_model: int = 768  # D
     d_ff: int = 3072  # F, hidden width of the feed-forward networks
@@ -72,9 +72,8 @@ class GPTConfig(StackConfig):
         return POSITIONS[self.positions](self.d_model, self.max_len)
 
     def attention(self, i):
-        if self.positions == 'rotary':
-            return self.attention_of_kind(RotaryAttention)
-        return super().attention(i)
+        kind = RotaryAttention if self.positions == 'rotary' else MultiHeadAttention
+        return self.attention_of_kind(kind)
 
 # %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-2
 class DecoderOnly(nn.Module):
@@ -87,24 +86,21 @@ class DecoderOnly(nn.Module):
         super().__init__()
         self.config = config
 
-        def embedding():
-            return TokenEmbedding(config.vocab_size, config.d_model, scale=1)
-
-        read = embedding()
+        read = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         positions = config.position_encoding()
         self.embed = InputEmbedding(read, positions, config.dropout)
         self.blocks = Encoder(config)
-        self.lm_head = None if config.tie_weights else embedding()
+        self.lm_head = None
+        if not config.tie_weights:
+            self.lm_head = TokenEmbedding(config.vocab_size, config.d_model, scale=1)
         init_weights(self)
 
         # of prompt and answer together; None: any number
         self.max_positions: int | None = positions.limit
 
     @property
-    def output(self) -> TokenEmbedding:  # what makes logits
-        if self.lm_head is not None:
-            return self.lm_head
-        return self.embed.read  # pyright: ignore[reportReturnType]
+    def output(self) -> Any:  # what makes logits
+        return self.embed.read if self.lm_head is None else self.lm_head
 
     def forward(
         self,
@@ -133,7 +129,7 @@ class DecoderOnly(nn.Module):
         hidden = self.blocks(x, is_causal=True, cache=cache)
         return self.output.logits(hidden[:, -1])
 
-# %% ../../nbs/6_descendants/1_gpt.ipynb #gpt-class
+
 class GPT(DecoderOnly):
     "A decoder-only language model. Source: Radford et al. 2019."
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from ..base.config import argument_error, check_sizes
-from ..training.loss import LossFn, sequence_loss
 from .modern_layers import SwiGLU
+from ..training.loss import LossFn, sequence_loss
 
 # %% auto #0
-__all__ = ['route', 'MixtureOfExperts', 'load_balancing_loss', 'record_routing', 'balanced_loss']
+__all__ = ['route', 'MixtureOfExperts', 'check_experts', 'load_balancing_loss', 'record_routing', 'balanced_loss']
 
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #route
 def route(
@@ -31,31 +31,10 @@ def route(
     # one expert: a softmax over its logit alone would always be 1
     return logits.float().softmax(-1).gather(-1, chosen), chosen
 
-# %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #expert-places
-def expert_places(
-    chosen: Tensor,  # N k, experts of each token
-    n_experts: int,  # E
-) -> list[tuple[Tensor, ...]] | None:  # for each expert: tokens, and which choice it was
-    "Where each expert was chosen. None under `torch.func.vmap`, which can't look for them."
-    try:
-        return [(chosen == i).nonzero(as_tuple=True) for i in range(n_experts)]
-    except RuntimeError:
-        return None
-
-# %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #check-experts
-def check_experts(
-    n_experts: int,  # E
-    n_active: int,  # k, experts for each token
-):
-    "Refuse impossible numbers of experts."
-    check_sizes(n_experts=n_experts, n_active=n_active)
-    if n_active > n_experts:
-        raise argument_error('n_active', n_active, f'at most {n_experts} experts')
-
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #mixture-layer
 class MixtureOfExperts(nn.Module):
     """Feed-forward networks of which a router chooses some for each token. Source: Shazeer
-    et al. 2017; Jiang et al. 2024. Differs: under `torch.func.vmap` all are computed."""
+    et al. 2017; Jiang et al. 2024."""
 
     def __init__(
         self,
@@ -80,22 +59,22 @@ class MixtureOfExperts(nn.Module):
         weights, chosen = route(self.router(tokens), self.n_active)  # N k each
 
         # each expert's tokens
-        places = expert_places(chosen, len(self.experts))
-        if places is None:
-            return self.compute_all(tokens, weights, chosen).view_as(x)
-
         out = torch.zeros_like(tokens)
-        for expert, (rows, place) in zip(self.experts, places):
+        for i, expert in enumerate(self.experts):
+            rows, place = (chosen == i).nonzero(as_tuple=True)
             found = weights[rows, place, None] * expert(tokens[rows])
             out = out.index_add(0, rows, found.to(out.dtype))
         return out.view_as(x)
 
-    def compute_all(self, tokens, weights, chosen):  # under vmap; most weights are 0
-        out = torch.zeros_like(tokens)
-        for i, expert in enumerate(self.experts):
-            share = (weights * (chosen == i)).sum(-1, keepdim=True)  # N 1
-            out = out + (share * expert(tokens)).to(out.dtype)
-        return out
+
+def check_experts(
+    n_experts: int,  # E
+    n_active: int,  # k, experts for each token
+):
+    "Refuse impossible numbers of experts."
+    check_sizes(n_experts=n_experts, n_active=n_active)
+    if n_active > n_experts:
+        raise argument_error('n_active', n_active, f'at most {n_experts} experts')
 
 # %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #balance-code
 def load_balancing_loss(
@@ -116,7 +95,7 @@ def load_balancing_loss(
 def record_routing(
     model: nn.Module,  # with `MixtureOfExperts` inside
 ):  # yields a list of (layer, logits N E), one for each call
-    "Collect what the routers say inside the `with` block, by hooks that end with it."
+    "Collect what the routers say inside the `with` block."
     found = []
     layers = [m for m in model.modules() if isinstance(m, MixtureOfExperts)]
 
@@ -130,7 +109,7 @@ def record_routing(
         for hook in hooks:
             hook.remove()
 
-# %% ../../nbs/7_since_2017/2_mixture_of_experts.ipynb #balanced-loss
+
 def balanced_loss(
     model: nn.Module,  # with `MixtureOfExperts` inside
     batch,  # see `loss_fn`

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..base.config import argument_error, check_numbers, check_sizes
+from ..base.config import argument_error, check_sizes
 from ..core.multi_head_attention import MultiHeadAttention, split_heads
 
 # %% auto #0
-__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'repeat_heads', 'GroupedQueryAttention', 'QKNormAttention']
+__all__ = ['RMSNorm', 'SwiGLU', 'stretched_frequencies', 'repeat_heads', 'GroupedQueryAttention', 'check_heads',
+           'QKNormAttention']
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #rms-norm-code
 class RMSNorm(nn.Module):
-    """Divide each position's vector by its root mean square. Source: Zhang and Sennrich
-    2019."""
+    "Divide each token's vector by its root mean square. Source: Zhang and Sennrich 2019."
 
     def __init__(
         self,
@@ -26,7 +26,6 @@ class RMSNorm(nn.Module):
         eps: float = 1e-6,  # added to the mean square
     ):
         super().__init__()
-        check_sizes(d_model=d_model)
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
 
@@ -38,8 +37,7 @@ class RMSNorm(nn.Module):
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #swiglu-code
 class SwiGLU(nn.Module):
-    """A feed-forward network on each position whose hidden layer is a product. Source:
-    Shazeer 2020, equation 6."""
+    "A feed-forward network whose hidden layer is a product. Source: Shazeer 2020, equation 6."
 
     def __init__(
         self,
@@ -47,7 +45,6 @@ class SwiGLU(nn.Module):
         d_ff: int,  # F, width of the hidden layer
     ):
         super().__init__()
-        check_sizes(d_model=d_model, d_ff=d_ff)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
         self.up_proj = nn.Linear(d_model, d_ff, bias=False)
         self.down_proj = nn.Linear(d_ff, d_model, bias=False)
@@ -67,14 +64,7 @@ def stretched_frequencies(
     slow: float = 1.0,  # rounds in such a text; fewer: slowed down fully
     fast: float = 4.0,  # rounds in such a text; more: left as they are
 ) -> Tensor:  # of the same shape
-    """Frequencies for texts that are longer than the first ones. Source: Llama 3.1, its
-    published code."""
-    check_numbers('a number of at least 1', lambda x: x >= 1, factor=factor)
-    check_sizes(trained_length=trained_length)
-    check_numbers(
-        f'a number between 0 and fast = {fast}', lambda x: 0 < x < fast, slow=slow
-    )
-
+    "Frequencies for longer texts than the first ones. Source: Llama 3.1, its published code."
     rounds = trained_length * frequencies / (2 * torch.pi)
     kept = ((rounds - slow) / (fast - slow)).clamp(0, 1)  # 1: as it is
     return frequencies * (kept + (1 - kept) / factor)
@@ -86,16 +76,6 @@ def repeat_heads(
 ) -> Tensor:  # B H K Dk
     "The keys or values of each group, once for each of its heads."
     return x.repeat_interleave(n_heads // x.shape[1], dim=1)
-
-# %% ../../nbs/7_since_2017/1_modern_layers.ipynb #check-heads
-def check_heads(
-    n_heads: int,  # H, of queries
-    n_kv_heads: int,  # G, of keys and values
-):
-    "Refuse heads that cannot be divided into groups of one size."
-    check_sizes(n_kv_heads=n_kv_heads)
-    if n_heads % n_kv_heads:
-        raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #grouped-attention
 class GroupedQueryAttention(MultiHeadAttention):
@@ -135,6 +115,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         if self.training and self.dropout.p:
             weights = self.dropout(self.weights(query, key, mask, is_causal))
             return weights @ repeat_heads(value, self.n_heads)
+
         # a single word: the heads of a group ask together, which is faster on a CPU
         if query.shape[2] == 1 and (mask is None or mask.shape[-3:-1] == (1, 1)):
             together = query.reshape(len(query), self.n_kv_heads, -1, query.shape[3])
@@ -147,6 +128,16 @@ class GroupedQueryAttention(MultiHeadAttention):
 
     def weights(self, query, key, mask=None, is_causal=False):
         return super().weights(query, repeat_heads(key, self.n_heads), mask, is_causal)
+
+
+def check_heads(
+    n_heads: int,  # H, of queries
+    n_kv_heads: int,  # G, of keys and values
+):
+    "Refuse heads that cannot be divided into groups of one size."
+    check_sizes(n_kv_heads=n_kv_heads)
+    if n_heads % n_kv_heads:
+        raise argument_error('n_kv_heads', n_kv_heads, f'a divisor of {n_heads} heads')
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #qk-norm-attention
 class QKNormAttention(MultiHeadAttention):

@@ -26,15 +26,14 @@ def patch_grid(
     width: int,  # of the picture, pixels
     patch_size: int,  # P, pixels
 ) -> tuple[int, int]:  # rows and columns of patches
-    """The number of rows and columns of patches. Raises `ValueError` if the patches don't
-    fit."""
+    "The number of rows and columns of patches. Raises `ValueError` if they don't fit."
     check_sizes(height=height, width=width, patch_size=patch_size)
     for name, size in dict(height=height, width=width).items():
         if size % patch_size:
             raise argument_error(name, size, f'a multiple of patch_size = {patch_size}')
     return height // patch_size, width // patch_size
 
-# %% ../../nbs/6_descendants/5_vit.ipynb #patchify
+
 def patchify(
     images: Tensor,  # B C H W
     patch_size: int,  # P, pixels
@@ -59,7 +58,6 @@ class PatchEmbedding(nn.Module):
         d_model: int,  # D
     ):
         super().__init__()
-        check_sizes(n_channels=n_channels, patch_size=patch_size, d_model=d_model)
         self.patch_size = patch_size
         self.linear = nn.Linear(n_channels * patch_size**2, d_model)
 
@@ -72,8 +70,7 @@ class PatchEmbedding(nn.Module):
 # %% ../../nbs/6_descendants/5_vit.ipynb #vitconfig
 @dataclass(frozen=True)
 class ViTConfig(StackConfig):
-    """The architecture of a model, by default ViT-Base/16. Source: Dosovitskiy et al. 2021,
-    table 1."""
+    "A model's architecture; by default ViT-Base/16. Source: Dosovitskiy et al. 2021, table 1."
 
     d_model: int = 768  # D
     d_ff: int = 3072  # F
@@ -109,22 +106,9 @@ class ViTConfig(StackConfig):
         check_sizes(n_channels=self.n_channels, n_classes=self.n_classes)
         patch_grid(self.height, self.width, self.patch_size)
 
-# %% ../../nbs/6_descendants/5_vit.ipynb #check-images
-def _check_images(
-    images: Tensor,  # B C H W
-    config: ViTConfig,  # of the model that reads them
-):
-    "Refuse pictures of another size."
-    wanted = config.n_channels, config.height, config.width
-    if images.shape[1:] != wanted:
-        raise argument_error(
-            'images', tuple(images.shape), f'B C H W, with C H W = {wanted}'
-        )
-
 # %% ../../nbs/6_descendants/5_vit.ipynb #vit
 class ViT(nn.Module):
-    """Pictures to vectors: the class token's, then the patches'. Source: Dosovitskiy et al.
-    2021."""
+    "Pictures to vectors: the class token's, then the patches'. Source: Dosovitskiy et al. 2021."
 
     config_class = ViTConfig  # what `load_model` reads
 
@@ -143,10 +127,14 @@ class ViT(nn.Module):
         self,
         images: Tensor,  # B C H W, values from 0 to 1
     ) -> Tensor:  # B 1+N D
-        _check_images(images, self.config)
+        size = self.config.n_channels, self.config.height, self.config.width
+        if images.shape[1:] != size:
+            expected = f'B C H W, with C H W = {size}'
+            raise argument_error('images', tuple(images.shape), expected)
 
-        patches = self.patches(images)
-        x = torch.cat([self.cls_token.expand(images.shape[0], 1, -1), patches], dim=1)
+        patches = self.patches(images)  # B N D
+        first = self.cls_token.expand(len(patches), 1, -1)  # B 1 D
+        x = torch.cat([first, patches], dim=1)
         return self.encoder(self.dropout(self.positions(x)))
 
 # %% ../../nbs/6_descendants/5_vit.ipynb #imageclassifier
