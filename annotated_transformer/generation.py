@@ -10,14 +10,16 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .base.model_files import load_model
+from .base.atomic_folders import MANIFEST, wait_for_folder
 from annotated_transformer.base.config import (
     SpecialTokens,
     argument_error,
@@ -25,29 +27,23 @@ from annotated_transformer.base.config import (
     check_seed,
     check_sizes,
 )
-from .decoding.greedy import check_eval_mode, decode_steps
+from .base.devices import pick_device
+from .base.model_files import load_model
+from .decoding.greedy import decode_steps
+from .decoding.sampling import sampler
 from .interop.hf_tokenizer import HuggingFaceTokenizer
 from .interop.hub import read_options
 from .interop.huggingface import from_huggingface
 from .models.gpt import GPT, DecoderOnly
 from .models.llama import Llama
-from .decoding.sampling import sampler
-from .text.tokenizer import Tokenizer, check_text
 from .text.bpe import BPETokenizer
 from .text.tokenizer import CharTokenizer
+from .text.tokenizer import Tokenizer, check_text
 from .text.tokenizer import WordTokenizer
-from .base.devices import pick_device
-from annotated_transformer.translator import (
-    PRETRAINED,
-    check_holds_model,
-    pretrained_names,
-)
-from .base.atomic_folders import MANIFEST
 
 # %% auto #0
-__all__ = ['N_UNSETTLED', 'DEFAULT_NEW_TOKENS', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop',
-           'prompt_ids', 'ids_without_token', 'limit_new_tokens', 'stop_strings', 'stream_text', 'generate',
-           'load_tokenizer', 'load_language_model']
+__all__ = ['N_UNSETTLED', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop', 'prompt_ids',
+           'ids_without_token', 'stream_text', 'generate', 'load_tokenizer', 'load_language_model']
 
 # %% ../nbs/7_since_2017/4_generation.ipynb #stream-ids
 def stream_ids(
@@ -66,14 +62,6 @@ def stream_ids(
             return
         yield int(token)
 
-# %% ../nbs/7_since_2017/4_generation.ipynb #n-common
-def n_common(one: str, other: str) -> int:
-    "How many characters two texts have in common at their beginning."
-    shorter = min(len(one), len(other))
-    if one[:shorter] == other[:shorter]:
-        return shorter
-    return next(n for n in range(shorter) if one[n] != other[n])
-
 # %% ../nbs/7_since_2017/4_generation.ipynb #stream-text
 N_UNSETTLED = 3  # tokens that may still change what is in front of them
 
@@ -86,8 +74,7 @@ def stream_pieces(
     """Turn ids into text as they come. A character waits until `N_UNSETTLED` more tokens
     have come and changed neither it nor anything before it. Joined, the pieces are the
     whole text without the beginning that it shares with the prompt's. If a tokenizer
-    changes a character even later, what was handed over stays, and the next piece begins
-    after as many characters."""
+    changes a character even later, what was handed over stays."""
     prompt_text = tokenizer.decode(prompt)
     written = list(prompt)
     recent = deque([prompt_text], maxlen=N_UNSETTLED + 1)  # the last texts
@@ -95,18 +82,17 @@ def stream_pieces(
 
     for id in ids:
         written.append(id)
-        text = tokenizer.decode(written)
-        recent.append(text)
+        recent.append(tokenizer.decode(written))
 
-        settled = text[: min(n_common(text, earlier) for earlier in recent)]
-        start = max(n_shown, n_common(prompt_text, settled))
+        settled = commonprefix(list(recent))
+        start = max(n_shown, len(commonprefix([prompt_text, settled])))
         if start < len(settled):
             yield settled[start:]
             n_shown = len(settled)
 
     # nothing comes that could change the rest
     text = recent[-1]
-    start = max(n_shown, n_common(prompt_text, text))
+    start = max(n_shown, len(commonprefix([prompt_text, text])))
     if start < len(text):
         yield text[start:]
 
@@ -153,94 +139,38 @@ def prompt_ids(
     prompt: str | list[dict[str, str]],  # a text, or messages with `role` and `content`
 ) -> list[int]:
     "The ids that the model reads first. Raises `ValueError`."
+    is_theirs = isinstance(tokenizer, HuggingFaceTokenizer)
     if isinstance(prompt, list):
-        if not isinstance(tokenizer, HuggingFaceTokenizer):
-            raise argument_error(
-                'prompt', 'messages', 'a text: this tokenizer has no chat template'
-            )
+        if not is_theirs:
+            expected = 'a text: this tokenizer has no chat template'
+            raise argument_error('prompt', 'messages', expected)
         return tokenizer.encode_chat(prompt)
 
     check_text('prompt', prompt)
-    if isinstance(tokenizer, HuggingFaceTokenizer):
-        ids = tokenizer.encode_prompt(prompt)
-    else:
-        ids = tokenizer.encode(prompt)
+    ids = tokenizer.encode_prompt(prompt) if is_theirs else tokenizer.encode(prompt)
 
     # an empty text begins as texts did in training
+    if not ids and tokenizer.special.bos_id is not None:
+        ids = [tokenizer.special.bos_id]
     if not ids:
-        first = tokenizer.special.bos_id
-        if first is None:
-            raise argument_error('prompt', prompt, 'at least one token')
-        ids = [first]
+        raise argument_error('prompt', prompt, 'at least one token')
     return ids
 
 
 def ids_without_token(
     model: DecoderOnly,  # that will write
     tokenizer: Tokenizer,  # of its ids
-    prompt: list[int],  # ids
-    ends: set[int],  # ids that end the text, which is never decoded with them
-) -> Tensor:  # N, not to be written
-    """Ids of a model that its tokenizer lacks: many vocabularies are rounded up. Raises
-    `ValueError` for a tokenizer with more tokens than the model."""
+    ends: set[int],  # ids that end the text, and needn't have a token
+) -> list[int]:  # not to be written
+    "Ids of a model that its tokenizer lacks: many vocabularies are rounded up."
     config: Any = model.config
-    n_tokens, vocab_size = len(tokenizer), config.vocab_size
+    n_tokens = len(tokenizer)
 
     # Hugging Face's often have a token for padding that was added and isn't used
-    is_theirs = isinstance(tokenizer, HuggingFaceTokenizer)
-    if n_tokens > vocab_size and (not is_theirs or max(prompt) >= vocab_size):
-        expected = f'at most {vocab_size:,}, as the model has'
+    if n_tokens > config.vocab_size and not isinstance(tokenizer, HuggingFaceTokenizer):
+        expected = f'at most {config.vocab_size:,}, as the model has'
         raise argument_error('tokenizer', f'{n_tokens:,} tokens', expected)
-    nameless = [id for id in range(n_tokens, vocab_size) if id not in ends]
-    device = next(model.parameters()).device
-    return torch.tensor(nameless, dtype=torch.long, device=device)
-
-
-DEFAULT_NEW_TOKENS = 200
-
-
-def limit_new_tokens(
-    model: DecoderOnly,  # that will write
-    prompt: list[int],  # ids
-    max_new_tokens: int | None,  # None: 200, or as many as there are positions for
-) -> int:  # tokens
-    """How many tokens may be written. Raises `ValueError` for a prompt, or for a number of
-    new tokens, that the model has no positions for."""
-    if max_new_tokens is not None:
-        check_sizes(max_new_tokens=max_new_tokens)
-    if model.max_positions is None:
-        return max_new_tokens or DEFAULT_NEW_TOKENS
-
-    # the last token that is written is never read, so it needs no position
-    room = model.max_positions - len(prompt) + 1
-    if room < 1:
-        expected = f'at most {model.max_positions:,}, as many as the model has positions'
-        raise argument_error('prompt', f'{len(prompt):,} tokens', expected)
-    if max_new_tokens is None:
-        return min(DEFAULT_NEW_TOKENS, room)
-    if max_new_tokens > room:
-        raise argument_error(
-            'max_new_tokens',
-            max_new_tokens,
-            f'at most {room:,}, as many as there are positions after the prompt',
-        )
-    return max_new_tokens
-
-
-def stop_strings(
-    stop: str | Sequence[str] | None,  # one or several; None: none
-) -> list[str]:
-    "Stop strings as a list. Raises `ValueError` for an empty text or another type."
-    if stop is None:
-        return []
-
-    words = [stop] if isinstance(stop, str) else stop
-    if not isinstance(words, (list, tuple, set, frozenset)):
-        raise argument_error('stop', stop, 'a text or a list of texts')
-    for word in words:
-        if not isinstance(word, str) or not word:
-            raise argument_error('stop', stop, 'texts of at least one character')
-    return list(words)
+    return [id for id in range(n_tokens, config.vocab_size) if id not in ends]
 
 # %% ../nbs/7_since_2017/4_generation.ipynb #generate-function
 def stream_text(
@@ -256,36 +186,48 @@ def stream_text(
     seed: int | None = None,  # of the choices; None: torch's own random numbers
     stop: str | Sequence[str] | None = None,  # texts that end the answer, and aren't in it
 ) -> Iterator[str]:
-    """Write a continuation of the prompt, piece by piece. Raises `ValueError` for bad
-    options before anything is written."""
+    "Write a continuation of the prompt, piece by piece. Raises `ValueError` for bad options."
     if not isinstance(model, DecoderOnly):
-        raise argument_error(
-            'model', type(model).__name__, 'a language model, such as GPT or Llama'
-        )
+        expected = 'a language model, such as GPT or Llama'
+        raise argument_error('model', type(model).__name__, expected)
     if not isinstance(tokenizer, Tokenizer):
-        raise argument_error(
-            'tokenizer', type(tokenizer).__name__, 'a tokenizer of this library'
-        )
-    check_eval_mode(model)
-    stops = stop_strings(stop)
+        expected = 'a tokenizer of this library'
+        raise argument_error('tokenizer', type(tokenizer).__name__, expected)
+    stops = [stop] if isinstance(stop, str) else stop or []
+    if not isinstance(stops, (list, tuple)) or '' in stops:
+        raise argument_error('stop', stop, 'a text or a list of texts, none of them empty')
+    for word in stops:
+        check_text('stop', word)
 
+    # the last token that is written is never read, so it needs no position
     ids = prompt_ids(tokenizer, prompt)
-    limit = limit_new_tokens(model, ids, max_new_tokens)
-    ends = {*SpecialTokens.of(model).ends, *tokenizer.special.ends}
-    nameless = ids_without_token(model, tokenizer, ids, ends)
+    room = math.inf
+    if model.max_positions is not None:
+        room = max(1, model.max_positions - len(ids) + 1)
+    if max_new_tokens is None:
+        max_new_tokens = int(min(200, room))
+    check_sizes(max_new_tokens=max_new_tokens)
+    if max_new_tokens > room:
+        expected = f'at most {room:,}, as many as there are positions after the prompt'
+        raise argument_error('max_new_tokens', max_new_tokens, expected)
 
+    # how a token is chosen
+    device = next(model.parameters()).device
     generator = None
     if seed is not None:
         check_seed(seed)
-        generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+        generator = torch.Generator(device).manual_seed(seed)
     draw = sampler(
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, generator=generator
     )
+    ends = {*SpecialTokens.of(model).ends, *tokenizer.special.ends}
+    nameless = ids_without_token(model, tokenizer, ends)
+    never = torch.tensor(nameless, dtype=torch.long, device=device)
 
     def choose(log_probs):  # 1 V -> 1
-        return draw(log_probs.index_fill(-1, nameless, -math.inf))
+        return draw(log_probs.index_fill(-1, never, -math.inf))
 
-    new_ids = stream_ids(model, ids, limit, choose=choose, ends=ends)
+    new_ids = stream_ids(model, ids, max_new_tokens, choose=choose, ends=ends)
     return cut_at_stop(stream_pieces(tokenizer, ids, new_ids), stops)
 
 
@@ -293,39 +235,10 @@ def generate(
     model: DecoderOnly,  # in evaluation mode
     tokenizer: Tokenizer,  # of its ids
     prompt: str | list[dict[str, str]],  # a text, or messages with `role` and `content`
-    *,
-    max_new_tokens: int | None = None,  # None: 200, or fewer if the model has no room
-    temperature: float = 1.0,  # 0: always the most probable token
-    top_k: int | None = None,  # tokens to choose from; None: all
-    top_p: float | None = None,  # fraction of the probability to choose from; None: all
-    min_p: float | None = None,  # least share of the best token's probability; None: any
-    seed: int | None = None,  # of the choices; None: torch's own random numbers
-    stop: str | Sequence[str] | None = None,  # texts that end the answer, and aren't in it
+    **options: Any,  # of `stream_text`: max_new_tokens, temperature, top_p, seed, stop ...
 ) -> str:  # what follows the prompt
     "Write a continuation of the prompt. Raises `ValueError`."
-    pieces = stream_text(
-        model,
-        tokenizer,
-        prompt,
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        seed=seed,
-        stop=stop,
-    )
-    return ''.join(pieces)
-
-# %% ../nbs/7_since_2017/4_generation.ipynb #as-path
-def as_path(
-    name: str,  # argument
-    given: str | os.PathLike[str],  # what came
-) -> Path:
-    "A path. Raises `ValueError` for anything else."
-    if not isinstance(given, (str, os.PathLike)):
-        raise argument_error(name, given, 'a path or a name')
-    return Path(given)
+    return ''.join(stream_text(model, tokenizer, prompt, **options))
 
 # %% ../nbs/7_since_2017/4_generation.ipynb #load-language-model
 TOKENIZERS = {kind.__name__: kind for kind in (CharTokenizer, WordTokenizer)}
@@ -336,15 +249,14 @@ def load_tokenizer(
     folder: str | os.PathLike[str],  # of a model of ours
 ) -> Tokenizer:
     "Load the tokenizer that was saved beside a model. Raises `ValueError` if there's none."
-    folder = as_path('folder', folder)
+    folder = Path(folder)
     if (folder / 'tokenizer_config.json').is_file():
         return HuggingFaceTokenizer.load(folder)
     if (folder / 'tokenizer.json').is_file():
         return BPETokenizer.load(folder)
     if not (folder / 'vocab.json').is_file():
-        raise argument_error(
-            'folder', str(folder), 'one with a tokenizer: tokenizer.json or vocab.json'
-        )
+        expected = 'one with a tokenizer: tokenizer.json or vocab.json'
+        raise argument_error('folder', str(folder), expected)
     kind = json.loads((folder / 'vocab.json').read_text(encoding='utf-8')).get('tokenizer')
     check_choice('tokenizer', kind, TOKENIZERS)
     return TOKENIZERS[kind].load(folder)
@@ -359,12 +271,9 @@ def load_language_model(
     """Load a decoder-only model with its tokenizer. Raises `FileNotFoundError` or
     `ValueError` that names what is missing or wrong."""
     place = pick_device(device)
-    folder = as_path('source', source)
-    if not folder.exists() and str(source) in pretrained_names():
-        folder = PRETRAINED / str(source)  # a model that comes with the package
-    # the error for an adapter says more
-    if folder.exists() and not (folder / 'adapter_config.json').is_file():
-        check_holds_model(folder)
+    folder = Path(source)
+    with suppress(FileNotFoundError):
+        wait_for_folder(folder)  # it may be replaced just now
 
     if (folder / MANIFEST).is_file():  # written by `save_model`
         kind = str(read_options(folder).get('model'))
@@ -373,7 +282,6 @@ def load_language_model(
 
     model = from_huggingface(source, revision).to(place)
     if not isinstance(model, DecoderOnly):
-        raise argument_error(
-            'model', type(model).__name__, 'a language model, such as GPT-2 or Llama'
-        )
+        expected = 'a language model, such as GPT-2 or Llama'
+        raise argument_error('model', type(model).__name__, expected)
     return model, HuggingFaceTokenizer.load(source, revision)

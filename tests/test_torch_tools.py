@@ -95,7 +95,8 @@ def test_a_model_that_was_filled_decodes_and_converts():
 # ---- Gradients of each example ----
 
 
-@each_model
+# which expert gets which token can't be asked under vmap
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "experts"])
 def test_gradients_of_each_example(name):
     model, inputs = built(name)
     weights = {name: weight.detach() for name, weight in model.named_parameters()}

@@ -17,7 +17,6 @@ from annotated_transformer.base.config import (
     check_sizes,
     check_special_ids,
     head_sizes,
-    is_whole_number,
 )
 from ..core.kv_cache import KVCache
 from ..core.masks import combine_masks
@@ -36,13 +35,12 @@ from annotated_transformer.models.modern_layers import (
 )
 
 # %% auto #0
-__all__ = ['LlamaConfig', 'WindowCache', 'WindowAttention', 'LlamaAttention', 'LlamaLayer', 'Llama', 'check_llama_config']
+__all__ = ['LlamaConfig', 'WindowCache', 'WindowAttention', 'LlamaAttention', 'LlamaLayer', 'Llama']
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llamaconfig
 @dataclass(frozen=True)
 class LlamaConfig(Config):
-    """A Llama's architecture, sizes by default those of Llama 2 7B. Source: Touvron et al.
-    2023."""
+    "A Llama's architecture; by default Llama 2 7B. Source: Touvron et al. 2023."
 
     vocab_size: int = 32000  # V
     d_model: int = 4096  # D
@@ -151,7 +149,31 @@ class LlamaConfig(Config):
 
     def __post_init__(self):
         super().__post_init__()
-        check_llama_config(self)
+        check_sizes(
+            vocab_size=self.vocab_size,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            n_heads=self.n_heads,
+            n_layers=self.n_layers,
+            max_len=self.max_len,
+        )
+        check_heads(self.n_heads, self.n_kv_heads)
+        d_k, _ = head_sizes(self.d_model, self.n_heads, self.d_k, self.d_k)
+        if d_k % 2:
+            raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
+        if self.n_experts != 0:
+            check_experts(self.n_experts, self.n_active)
+        if self.window is not None:
+            check_sizes(window=self.window)
+        if not 0 <= self.n_full_layers <= self.n_layers:
+            expected = f'a whole number from 0 to n_layers = {self.n_layers}'
+            raise argument_error('n_full_layers', self.n_full_layers, expected)
+        check_numbers('a number above 0', lambda x: x > 0, rope_base=self.rope_base)
+        check_numbers('at least 1', lambda x: x >= 1, rope_factor=self.rope_factor)
+        check_numbers(
+            'a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=self.norm_eps
+        )
+        check_special_ids(self)
 
     dropout = 0.0  # Llamas have none
 
@@ -258,8 +280,7 @@ class LlamaAttention(
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llama-layer
 class LlamaLayer(nn.Module):
-    """Self-attention, then feed-forward, each behind an RMSNorm. Source: Touvron et al.
-    2023."""
+    "Self-attention, then feed-forward, each behind an RMSNorm. Source: Touvron et al. 2023."
 
     def __init__(
         self,
@@ -280,39 +301,8 @@ class LlamaLayer(nn.Module):
         x = x + self.self_attention(self.attention_norm(x), **options)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
-# %% ../../nbs/7_since_2017/3_llama.ipynb #llama-model
+
 class Llama(DecoderOnly):
     "A decoder-only model of the kind built since 2023. Source: Touvron et al. 2023."
 
     config_class = LlamaConfig  # what `load_model` reads
-
-# %% ../../nbs/7_since_2017/3_llama.ipynb #check-llama-config
-def check_llama_config(
-    config: LlamaConfig,  # to be checked
-):
-    "Raise `ValueError` for sizes and ids that make no model."
-    c = config
-    check_sizes(
-        vocab_size=c.vocab_size,
-        d_model=c.d_model,
-        d_ff=c.d_ff,
-        n_heads=c.n_heads,
-        n_kv_heads=c.n_kv_heads,
-        n_layers=c.n_layers,
-        max_len=c.max_len,
-    )
-    d_k, _ = head_sizes(c.d_model, c.n_heads, c.d_k, c.d_k)
-    check_heads(c.n_heads, c.n_kv_heads)
-    if d_k % 2:
-        raise argument_error('d_k', d_k, 'an even number: rotations turn pairs')
-    if c.n_experts != 0:
-        check_experts(c.n_experts, c.n_active)
-    if c.window is not None:
-        check_sizes(window=c.window)
-    if not is_whole_number(c.n_full_layers) or not 0 <= c.n_full_layers <= c.n_layers:
-        expected = f'a whole number from 0 to n_layers = {c.n_layers}'
-        raise argument_error('n_full_layers', c.n_full_layers, expected)
-    check_numbers('a number above 0', lambda x: x > 0, rope_base=c.rope_base)
-    check_numbers('a number of at least 1', lambda x: x >= 1, rope_factor=c.rope_factor)
-    check_numbers('a number between 0 and 1', lambda x: 0 < x < 1, norm_eps=c.norm_eps)
-    check_special_ids(c)
