@@ -235,10 +235,29 @@ def generate(
     model: DecoderOnly,  # in evaluation mode
     tokenizer: Tokenizer,  # of its ids
     prompt: str | list[dict[str, str]],  # a text, or messages with `role` and `content`
-    **options: Any,  # of `stream_text`: max_new_tokens, temperature, top_p, seed, stop ...
+    *,
+    max_new_tokens: int | None = None,  # None: 200, or fewer if the model has no room
+    temperature: float = 1.0,  # 0: always the most probable token
+    top_k: int | None = None,  # tokens to choose from; None: all
+    top_p: float | None = None,  # fraction of the probability to choose from; None: all
+    min_p: float | None = None,  # least share of the best token's probability; None: any
+    seed: int | None = None,  # of the choices; None: torch's own random numbers
+    stop: str | Sequence[str] | None = None,  # texts that end the answer, and aren't in it
 ) -> str:  # what follows the prompt
     "Write a continuation of the prompt. Raises `ValueError`."
-    return ''.join(stream_text(model, tokenizer, prompt, **options))
+    pieces = stream_text(
+        model,
+        tokenizer,
+        prompt,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        seed=seed,
+        stop=stop,
+    )
+    return ''.join(pieces)
 
 # %% ../nbs/7_since_2017/4_generation.ipynb #load-language-model
 TOKENIZERS = {kind.__name__: kind for kind in (CharTokenizer, WordTokenizer)}

@@ -35,9 +35,24 @@ from annotated_transformer.models.modern_layers import (
 )
 
 # %% auto #0
-__all__ = ['LlamaConfig', 'WindowCache', 'WindowAttention', 'LlamaAttention', 'LlamaLayer', 'Llama']
+__all__ = ['LLAMA_3', 'QWEN', 'LlamaConfig', 'WindowCache', 'WindowAttention', 'LlamaAttention', 'LlamaLayer', 'Llama']
 
 # %% ../../nbs/7_since_2017/3_llama.ipynb #llamaconfig
+# what the presets of a family share
+LLAMA_3 = dict(
+    vocab_size=128256,
+    d_ff=14336,
+    n_kv_heads=8,
+    max_len=8192,
+    rope_base=5e5,
+    bos_id=128000,
+    eos_id=128001,
+)
+QWEN = dict(
+    vocab_size=151936, rope_base=1e6, norm_eps=1e-6, tie_weights=True, bos_id=151643
+)
+
+
 @dataclass(frozen=True)
 class LlamaConfig(Config):
     "A Llama's architecture; by default Llama 2 7B. Source: Touvron et al. 2023."
@@ -71,69 +86,17 @@ class LlamaConfig(Config):
         'mixtral-8x7b': dict(
             d_ff=14336, n_kv_heads=8, max_len=32768, rope_base=1e6, n_experts=8
         ),
-        'llama-3-8b': dict(
-            vocab_size=128256,
-            d_ff=14336,
-            n_kv_heads=8,
-            max_len=8192,
-            rope_base=5e5,
-            bos_id=128000,
-            eos_id=128001,
-        ),
-        'llama-3.1-8b': dict(
-            vocab_size=128256,
-            d_ff=14336,
-            n_kv_heads=8,
-            max_len=131072,
-            rope_base=5e5,
-            rope_factor=8.0,
-            bos_id=128000,
-            eos_id=128001,
-        ),
-        'llama-3.2-1b': dict(
-            vocab_size=128256,
-            d_model=2048,
-            d_ff=8192,
-            n_kv_heads=8,
-            n_layers=16,
-            max_len=131072,
-            rope_base=5e5,
-            rope_factor=32.0,
-            tie_weights=True,
-            bos_id=128000,
-            eos_id=128001,
-        ),
-        'qwen-2.5-0.5b': dict(
-            vocab_size=151936,
-            d_model=896,
-            d_ff=4864,
-            n_heads=14,
-            n_kv_heads=2,
-            n_layers=24,
-            max_len=32768,
-            rope_base=1e6,
-            norm_eps=1e-6,
-            qkv_bias=True,
-            tie_weights=True,
-            bos_id=151643,
-            eos_id=151643,
-        ),
-        'qwen-3-0.6b': dict(
-            vocab_size=151936,
-            d_model=1024,
-            d_ff=3072,
-            n_heads=16,
-            n_kv_heads=8,
-            n_layers=28,
-            d_k=128,
-            max_len=40960,
-            rope_base=1e6,
-            norm_eps=1e-6,
-            qk_norm=True,
-            tie_weights=True,
-            bos_id=151643,
-            eos_id=151645,
-        ),
+        'llama-3-8b': LLAMA_3,
+        'llama-3.1-8b': LLAMA_3 | dict(max_len=131072, rope_factor=8.0),
+        'llama-3.2-1b': LLAMA_3
+        | dict(d_model=2048, d_ff=8192, n_layers=16, tie_weights=True)
+        | dict(max_len=131072, rope_factor=32.0),
+        'qwen-2.5-0.5b': QWEN
+        | dict(d_model=896, d_ff=4864, n_layers=24, n_heads=14, n_kv_heads=2)
+        | dict(max_len=32768, qkv_bias=True, eos_id=151643),
+        'qwen-3-0.6b': QWEN
+        | dict(d_model=1024, d_ff=3072, n_layers=28, n_heads=16, n_kv_heads=8, d_k=128)
+        | dict(max_len=40960, qk_norm=True, eos_id=151645),
         'tiny': dict(
             vocab_size=100,
             d_model=128,

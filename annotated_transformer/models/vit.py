@@ -133,7 +133,7 @@ class ViT(nn.Module):
             raise argument_error('images', tuple(images.shape), expected)
 
         patches = self.patches(images)  # B N D
-        first = self.cls_token.expand(len(patches), 1, -1)  # B 1 D
+        first = self.cls_token.expand(images.shape[0], 1, -1)  # B 1 D
         x = torch.cat([first, patches], dim=1)
         return self.encoder(self.dropout(self.positions(x)))
 
