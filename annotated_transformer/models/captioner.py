@@ -5,7 +5,7 @@
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captioning-pictures-in-words-out-code-2
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from torch import Tensor, nn
 
@@ -52,6 +52,10 @@ class CaptionerConfig(ViTConfig):
             expected = f'3 different ids below {self.vocab_size}'
             raise argument_error('special tokens', special, expected)
 
+    def image_encoder(self) -> ViTConfig:  # what ViT needs of it
+        names = [field.name for field in fields(ViTConfig)]
+        return ViTConfig(**{name: getattr(self, name) for name in names})
+
 # %% ../../nbs/6_descendants/7_captioner.ipynb #captioner
 class Captioner(Transformer):
     "Pictures in, logits of words out: an image encoder and the paper's decoder."
@@ -62,7 +66,7 @@ class Captioner(Transformer):
         # with other parts than a Transformer's, used in the same way
         nn.Module.__init__(self)
         self.config = config
-        self.vit = ViT(config)
+        self.vit = ViT(config.image_encoder())
         self.output = TokenEmbedding(config.vocab_size, config.d_model)  # in and out
         positions = LearnedPositions(config.d_model, config.max_len)
         self.tgt_embed = InputEmbedding(self.output, positions, config.dropout)
