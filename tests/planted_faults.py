@@ -21,7 +21,7 @@ from annotated_transformer.core.transformer import (
     TransformerConfig,
     init_weights,
 )
-from annotated_transformer.debugging.checklist import stepwise_logits
+from annotated_transformer.debugging.calling import stepwise_logits
 
 transformers.logging.set_verbosity_error()
 # PyTorch's remark on its own fast path

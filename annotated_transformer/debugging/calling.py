@@ -11,15 +11,19 @@ import os
 import re
 import traceback
 from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..base.config import argument_error, check_sizes
+from ..training.loss import evaluation_mode
 
 # %% auto #0
-__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'config_value', 'configured_dropout', 'guess_architecture', 'usable_ids',
-           'target_vocab_size', 'argument_names', 'likely_architecture', 'is_huggingface', 'default_call', 'plain_call',
-           'logits_in']
+__all__ = ['ARCHITECTURES', 'SPECIAL_ID_NAMES', 'CACHE_NAMES', 'config_value', 'guess_architecture', 'usable_ids',
+           'argument_names', 'likely_architecture', 'is_huggingface', 'default_call', 'plain_call', 'logits_in',
+           'missing_words', 'stepwise_logits', 'cached_steps_of', 'preserve_state']
 
 # %% ../../nbs/reference/calling.ipynb #architectures
 ARCHITECTURES = ('encoder-decoder', 'language model', 'encoder')
@@ -36,15 +40,6 @@ def config_value(
         if value is not None:
             return value
     return None
-
-
-def configured_dropout(
-    model,  # whose `config` is read, if it has one
-) -> float:  # 0: none, or not known
-    "The dropout of attention weights that a configuration asks for."
-    names = 'attention_dropout', 'attention_probs_dropout_prob', 'attn_pdrop'
-    asked = config_value(model, *names)
-    return asked if isinstance(asked, float) else 0.0
 
 # %% ../../nbs/reference/calling.ipynb #guess-kind
 def guess_architecture(
@@ -113,15 +108,6 @@ def usable_ids(
     smallest = min(known_sizes)
     check_sizes(vocab_size=smallest)
     return [i for i in range(smallest) if i not in special]
-
-
-def target_vocab_size(
-    model,  # any model
-    vocab_size: int | None,  # V, if the caller knows it
-) -> int | None:  # None: not known
-    "How many ids the last input may hold."
-    own = config_value(model, 'tgt_vocab_size')
-    return own or vocab_size or config_value(model, 'vocab_size')
 
 # %% ../../nbs/reference/calling.ipynb #default-call
 def argument_names(
@@ -212,6 +198,93 @@ def logits_in(
         'returns logits, as in forward=lambda model, *ids: ...'
     )
 
+# %% ../../nbs/reference/calling.ipynb #missing-words
+def missing_words(
+    model,  # any model
+    error: ValueError,  # of `guess_architecture` or `usable_ids`
+) -> str:
+    "What to add to a call of `check_transformer`."
+    names = argument_names(model)
+    if names[:1] in (['pixel_values'], ['images'], ['pictures'], ['image'], ['img']):
+        return (
+            'the model reads pictures, and the questions are about ids; hand over '
+            "architecture='encoder', vocab_size= and a forward that turns each id into the "
+            'vector of a patch'
+        )
+    signature = ', '.join(names)
+    return (
+        f'{error}; pass it to check_transformer (the model takes: {signature}), for example '
+        f'check_transformer(model, architecture={likely_architecture(model)!r}, '
+        'vocab_size=..., pad_id=...)'
+    )
+
+# %% ../../nbs/reference/calling.ipynb #by-steps
+def stepwise_logits(
+    model: Any,  # with `start` and `step`, as in chapters 1.8 and 6.1
+    *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
+) -> Tensor:  # B T V
+    "The logits of each step, with a cache of keys and values."
+    tgt = ids[-1]
+    _, cache = model.start(ids[0] if len(ids) == 2 else tgt[:, :1])
+    steps = [model.step(tgt[:, t : t + 1], cache) for t in range(tgt.shape[1])]
+    return torch.stack(steps, 1)
+
+
+CACHE_NAMES = ('cache', 'past_key_values')  # from transformers 5.24 on, and before
+
+
+def cached_steps_of(
+    model,  # any model
+    architecture: str | None = None,  # see `ARCHITECTURES`
+    pad_id: int | None = None,  # of a source
+) -> Callable | None:  # None: nothing is known
+    "How to run the model with its cache, if it has one."
+    inputs = [len(argument_names(getattr(model, name, None))) for name in ('start', 'step')]
+    if inputs == [1, 2] and architecture != 'encoder':
+        return stepwise_logits
+
+    can_cache = 'use_cache' in argument_names(model) and architecture != 'encoder'
+    if not is_huggingface(model) or not can_cache:
+        return None
+
+    def steps(model, *ids):
+        past = {}  # under the name that this version of transformers has for it
+        logits = []
+        for t in range(ids[-1].shape[1]):
+            token = ids[-1][:, t : t + 1]
+            given = {'input_ids': token}
+            if len(ids) == 2:
+                given = {'input_ids': ids[0], 'decoder_input_ids': token}
+                if pad_id is not None:
+                    given['attention_mask'] = (ids[0] != pad_id).long()
+            out = model(**given, **past, use_cache=True)
+            past = {name: out[name] for name in CACHE_NAMES if name in out}
+            if not past:
+                return None
+            logits.append(out.logits)
+        return torch.cat(logits, 1)
+
+    return steps
+
+# %% ../../nbs/reference/calling.ipynb #undisturbed
+@contextmanager
+def preserve_state(
+    model,  # any model; only modules have something to put back
+):
+    "Modes, buffers and random numbers are restored at the end of the `with` block."
+    if not isinstance(model, nn.Module):
+        model = nn.Module()  # with nothing in it
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    devices = {p.device.index or 0 for p in model.parameters() if p.is_cuda}
+
+    with evaluation_mode(model), torch.random.fork_rng(devices=sorted(devices)):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+
 # %% ../../nbs/reference/calling.ipynb #explain-error
 REMEDIES = (  # what an error's message contains, and what to do
     (
@@ -264,9 +337,8 @@ def explain_error(
     text = f'{type(error).__name__}: {message}' if message else type(error).__name__
 
     # the innermost part of the model that was running, and the last line of its own code
-    names = {}
-    if isinstance(model, nn.Module):
-        names = {id(module): name for name, module in model.named_modules()}
+    parts = model.named_modules() if isinstance(model, nn.Module) else []
+    names = {id(module): name for name, module in parts}
     part, line = '', ''
     for frame, number in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename

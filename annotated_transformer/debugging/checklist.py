@@ -6,30 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from html import escape
-from typing import Any
-
-import torch
-from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
+from dataclasses import dataclass
+from textwrap import fill
 
 from ..base.config import check_choice, check_sizes
-from annotated_transformer.debugging.attention_trace import (
-    follow_call,
-    probe_attention,
-    probe_scale,
-    record_attention,
-)
+from .attention_trace import probe_attention, probe_scale
 from annotated_transformer.debugging.calling import (
     ARCHITECTURES,
-    argument_names,
-    configured_dropout,
     explain_error,
-    is_huggingface,
-    likely_architecture,
-    logits_in,
+    preserve_state,
 )
 from annotated_transformer.debugging.mask_probes import (
     probe_batch,
@@ -39,6 +24,9 @@ from annotated_transformer.debugging.mask_probes import (
     probe_reach,
 )
 from annotated_transformer.debugging.output_probes import (
+    probe_cache,
+    probe_dropout,
+    probe_finite,
     probe_logits,
     probe_parts,
     probe_vocabulary,
@@ -47,13 +35,10 @@ from .position_probes import probe_order, probe_rotary
 from annotated_transformer.debugging.probes import (
     ModelUnderTest,
     ProbeResult,
-    comparable,
     format_names,
     prepare,
     probe_call,
-    relative_limit,
     rounding_unit,
-    tolerance,
     verdict,
 )
 from annotated_transformer.debugging.weight_probes import (
@@ -64,11 +49,10 @@ from annotated_transformer.debugging.weight_probes import (
     unregistered_layers,
     zero_matrices_of,
 )
-from ..training.loss import evaluation_mode
 
 # %% auto #0
-__all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'HIDDEN_BY_ZEROS', 'probe_repeat', 'probe_finite', 'probe_dropout',
-           'explain_cache', 'probe_cache', 'Report', 'check_transformer', 'missing_words']
+__all__ = ['PROBES', 'PREREQUISITES', 'UNSEEN', 'HIDDEN_BY_ZEROS', 'probe_repeat', 'Report', 'attempt', 'excuse_zeros',
+           'check_transformer']
 
 # %% ../../nbs/9_practice/3_check_transformer.ipynb #probe-repeat
 def probe_repeat(subject: ModelUnderTest):  # what is examined
@@ -78,7 +62,7 @@ def probe_repeat(subject: ModelUnderTest):  # what is examined
     moved = (first - second).abs().max().item()
 
     cause = 'dropout stays on, or a call leaves something behind'
-    unknown = unregistered_layers(subject.model)
+    unknown = unregistered_layers(subject.module)
     if unknown:
         cause = (
             f'{format_names(unknown)} is a plain list, so model.eval() and the optimizer pass '
@@ -90,128 +74,6 @@ def probe_repeat(subject: ModelUnderTest):  # what is examined
         f'two calls in evaluation differ by {moved:.2g}; {cause}',
         moved,
     )
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #probe-finite
-def probe_finite(subject: ModelUnderTest):  # what is examined
-    "Are all logits numbers?"
-    with torch.no_grad():
-        logits = subject.call(*subject.inputs)
-    # a model may rule out some ids, such as padding, everywhere
-    ruled_out = (logits == -torch.inf).flatten(0, 1).all(0)
-    judged = logits if ruled_out.all() else logits[..., ~ruled_out]
-    wrong = int((~judged.isfinite()).sum())
-    cause = ''
-    for record in record_attention(subject, *subject.inputs) if wrong else ():
-        sums = record.row_sums
-        if (record.scores == -torch.inf).all(-1).any():
-            cause = '; a query may see no key at all: does the mask hide the wrong side?'
-        elif sums is not None and (sums > 1 + 1e-2).any():
-            cause = (
-                '; the softmax is taken over another axis than the keys, such as the heads'
-            )
-        if cause:
-            break  # later ones read what this one spoiled
-    return verdict(
-        not wrong,
-        'all logits are finite',
-        f'{wrong} logits are NaN or infinite{cause}',
-        wrong,
-    )
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #probe-dropout
-def probe_dropout(subject: ModelUnderTest):  # what is examined
-    "Does dropout act in training?"
-    first = subject.logits(*subject.inputs, training=True, seed=0)
-    second = subject.logits(*subject.inputs, training=True, seed=1)
-    moved = (first - second).abs().max().item()
-
-    layers = []
-    if isinstance(subject.model, nn.Module):
-        for layer in subject.model.modules():
-            if isinstance(layer, nn.Dropout) and layer.p > 0:
-                layers.append(layer)
-
-    if not moved and not layers:
-        return ProbeResult(None, 'not judged: no layer of dropout was found, and none acts')
-    if not moved:
-        return ProbeResult(
-            False, f'{len(layers)} layers of dropout, and none acts in training'
-        )
-
-    # weights that were dropped no longer sum to one
-    asked = configured_dropout(subject.model)
-    sums = [
-        record.row_sums
-        for record in follow_call(subject, *subject.inputs, training=True).records
-        if record.row_sums is not None
-    ]
-    limit = relative_limit(subject)
-    if asked and sums and all((x - 1).abs().max() < limit for x in sums):
-        return ProbeResult(
-            False,
-            f'{asked} of the attention weights should be dropped in training, and none is',
-        )
-    return ProbeResult(True, 'dropout acts in training', moved)
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #probe-cache
-def explain_cache(
-    subject: ModelUnderTest,  # what is examined
-    inputs: tuple,  # ids of the trial that failed
-    cached: Tensor,  # B T V, what the cache gave
-    step: int,  # the first that is wrong
-) -> str:
-    "What is probably wrong with a cache."
-    if step > 0:
-        # what each step would give as the first of all
-        alone = [
-            subject.logits(*inputs[:-1], inputs[-1][:, t : t + 1])
-            for t in range(inputs[-1].shape[1])
-        ]
-        if (cached - torch.cat(alone, 1)).abs().max() <= tolerance(subject):
-            return 'each step is computed as if it were the first'
-        return 'a later step sees a wrong position, or too few keys, or too many'
-
-    # nothing is cached at the first step but the source
-    if len(inputs) > 1 and inputs[0] is not subject.inputs[0]:
-        if inputs[-1] is subject.inputs[-1]:
-            return 'the padding of the source is seen'
-        return 'something is left of the source before'
-    return 'the position of the first step is wrong, or the source is another'
-
-
-def probe_cache(subject: ModelUnderTest):  # what is examined
-    "Are the logits the same with the cache and without?"
-    if subject.cached is None:
-        return ProbeResult(None, 'does not apply: no cached call is known')
-
-    # the second trial has other ids: nothing of the first may be left over
-    others = tuple(ids.flip(1) for ids in subject.inputs)
-    trials = [subject.inputs, others]
-    if subject.pad_id is not None and len(others) > 1:  # a source that ends earlier
-        source = subject.inputs[0].clone()
-        source[1, -2:] = subject.pad_id
-        trials.append((source, subject.inputs[1]))
-
-    most = 0.0
-    for inputs in trials:
-        plain = subject.logits(*inputs)
-        with torch.no_grad():
-            output = subject.cached(subject.model, *inputs)
-        if output is None:
-            return ProbeResult(None, 'not judged: the model returns no cache')
-        cached = comparable(logits_in(output))
-
-        moved = (cached - plain).abs().amax((0, 2))  # of each step
-        far = (~(moved <= tolerance(subject))).nonzero()  # NaN is far, too
-        if len(far):
-            return ProbeResult(
-                False,
-                f'from step {int(far[0])} on, the cache changes the logits by up to '
-                f'{moved.max():.2g}; {explain_cache(subject, inputs, cached, int(far[0]))}',
-                moved.max().item(),
-            )
-        most = max(most, moved.max().item())
-    return ProbeResult(True, 'the cache changes nothing', most)
 
 # %% ../../nbs/9_practice/3_check_transformer.ipynb #the-checklist-code-5
 PROBES: dict[str, Callable[[ModelUnderTest], ProbeResult]] = {
@@ -254,7 +116,7 @@ UNSEEN = (
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    "All findings about one model; it prints as words, and shows as a table."
+    "All findings about one model, which it prints in words."
 
     title: str  # which model
     findings: dict  # name of the probe -> `ProbeResult`
@@ -278,32 +140,32 @@ class Report:
         marks = {True: 'ok', False: 'FAILS', None: '-'}
         n_failed = len(self.failed)
         rows = [f'{self.title}: {n_failed} of {len(self.findings)} probes fail']
+        end = UNSEEN
         for name, finding in self.findings.items():
             mark = 'note' if finding.note else marks[finding.passed]
             rows.append(f'{mark:6}{name:12}{finding.message}')
-        if len(self.findings) > 1:
-            rows.append(f'{"":6}{UNSEEN}')
-        return '\n'.join(rows)
+            if name in PREREQUISITES and not finding.passed:
+                end = f'No other probe can judge before {name!r} passes.'
+                break
 
-    def _repr_html_(self) -> str:  # in a notebook, a table
-        marks = {True: 'ok', False: '<strong>FAILS</strong>', None: '–'}
-        rows = ''
-        for name, finding in self.findings.items():
-            mark = '<em>note</em>' if finding.note else marks[finding.passed]
-            cells = (mark, escape(name), escape(finding.message))
-            rows += (
-                '<tr>'
-                + ''.join(f'<td style="text-align: left">{cell}</td>' for cell in cells)
-                + '</tr>\n'
-            )
-        n_failed = len(self.failed)
-        return (
-            f'<p>{escape(self.title)}: {n_failed} of {len(self.findings)} probes fail</p>\n'
-            f'<table class="table">\n<tbody>\n{rows}</tbody>\n</table>\n'
-            f'<p>{escape(UNSEEN if len(self.findings) > 1 else "")}</p>'
+        indent = ' ' * 18
+        rows.append(indent + end)
+        return '\n'.join(fill(row, 96, subsequent_indent=indent) for row in rows)
+
+# %% ../../nbs/9_practice/3_check_transformer.ipynb #attempt
+def attempt(
+    probe: Callable,  # one of `PROBES`
+    subject: ModelUnderTest,  # what is examined
+) -> ProbeResult:
+    "What the probe finds; a model that stops has failed it."
+    try:
+        return probe(subject)
+    except Exception as error:  # whatever the model raises
+        return ProbeResult(
+            False, f'the model stopped: {explain_error(error, subject.model)}'
         )
 
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #check-transformer
+
 HIDDEN_BY_ZEROS = (  # matrices of zeros, a usual start, can make these fail
     'dropout',
     'reach',
@@ -313,6 +175,24 @@ HIDDEN_BY_ZEROS = (  # matrices of zeros, a usual start, can make these fail
 )
 
 
+def excuse_zeros(
+    finding: ProbeResult,  # of one of `HIDDEN_BY_ZEROS`
+    subject: ModelUnderTest,  # what was examined
+) -> ProbeResult:
+    "A note in place of a failure, if matrices of zeros may be the reason."
+    zeros = zero_matrices_of(subject.module)
+    if finding.passed is not False or not zeros:
+        return finding
+    found = finding.message.split(';')[0]
+    return ProbeResult(
+        None,
+        f'{found}; but {format_names(zeros)} hold nothing but zeros. If that is how training '
+        'starts, add a little noise to them and ask again',
+        finding.measured,
+        note=True,
+    )
+
+# %% ../../nbs/9_practice/3_check_transformer.ipynb #check-transformer
 def check_transformer(
     model,  # a module, or whatever `forward` can call
     forward: Callable | None = None,  # (model, *inputs) -> B T V; None: a plain call
@@ -331,152 +211,32 @@ def check_transformer(
         check_choice('architecture', architecture, ARCHITECTURES)
     check_sizes(length=length)
 
-    if isinstance(model, nn.Module) and any(map(is_lazy, model.parameters())):
-        finding = ProbeResult(False, 'a lazy layer has no weights yet; call the model once')
-        return Report(type(model).__name__, {'call': finding})
+    try:
+        subject = prepare(
+            model,
+            forward,
+            architecture=architecture,
+            vocab_size=vocab_size,
+            pad_id=pad_id,
+            cached=cached,
+            length=length,
+            seed=seed,
+        )
+    except ValueError as error:  # something must be said that the model does not tell
+        return Report(type(model).__name__, {'call': ProbeResult(False, str(error))})
 
+    findings = {}
+    failed = None  # the first of `PREREQUISITES` that did
     with preserve_state(model):
-        try:
-            subject = prepare(
-                model,
-                forward,
-                architecture=architecture,
-                vocab_size=vocab_size,
-                pad_id=pad_id,
-                cached=cached,
-                length=length,
-                seed=seed,
-            )
-        except ValueError as error:  # something must be said that the model does not tell
-            finding = ProbeResult(False, missing_words(model, error))
-            return Report(type(model).__name__, {'call': finding})
-        if cached is None and forward is None or not is_huggingface(model):
-            steps = cached or cached_steps_of(model, subject.architecture, subject.pad_id)
-            subject = replace(subject, cached=steps)
-
-        zeros = zero_matrices_of(model)
-        findings = {}
-        failed = None  # the first of `PREREQUISITES` that did
         for name, probe in probes.items():
             if failed is not None:
-                findings[name] = ProbeResult(
-                    None, f'not judged, as the probe {failed!r} fails'
-                )
+                words = f'not judged, as the probe {failed!r} fails'
+                findings[name] = ProbeResult(None, words)
                 continue
+
             findings[name] = attempt(probe, subject)
-            if findings[name].passed is False and name in HIDDEN_BY_ZEROS and zeros:
-                found = findings[name].message.split(';')[0]
-                findings[name] = ProbeResult(
-                    None,
-                    f'{found}; but {format_names(zeros)} hold nothing but zeros. If that is '
-                    'how training starts, add a little noise to them and ask again',
-                    findings[name].measured,
-                    note=True,
-                )
+            if name in HIDDEN_BY_ZEROS:
+                findings[name] = excuse_zeros(findings[name], subject)
             if name in PREREQUISITES and not findings[name].passed:
                 failed = name
     return Report(f'{type(model).__name__}, {subject.architecture}', findings)
-
-
-def missing_words(
-    model,  # any model
-    error: ValueError,  # of `prepare`
-) -> str:
-    "What to add to a call of `check_transformer`."
-    names = argument_names(model)
-    if names[:1] in (['pixel_values'], ['images'], ['pictures'], ['image'], ['img']):
-        return (
-            'the model reads pictures, and the questions are about ids; hand over '
-            "architecture='encoder', vocab_size= and a forward that turns each id into the "
-            'vector of a patch'
-        )
-    signature = ', '.join(names)
-    return (
-        f'{error}; pass it to check_transformer (the model takes: {signature}), for example '
-        f'check_transformer(model, architecture={likely_architecture(model)!r}, '
-        'vocab_size=..., pad_id=...)'
-    )
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #by-steps
-def stepwise_logits(
-    model: Any,  # with `start` and `step`, as in chapters 1.8 and 6.1
-    *ids: Tensor,  # B S and B T of an encoder-decoder, B T of a language model
-) -> Tensor:  # B T V
-    "The logits of each step, with a cache of keys and values."
-    tgt = ids[-1]
-    _, cache = model.start(ids[0] if len(ids) == 2 else tgt[:, :1])
-    steps = [model.step(tgt[:, t : t + 1], cache) for t in range(tgt.shape[1])]
-    return torch.stack(steps, 1)
-
-
-CACHE_NAMES = ('cache', 'past_key_values')  # from transformers 5.24 on, and before
-
-
-def cached_steps_of(
-    model,  # any model
-    architecture: str | None = None,  # see `ARCHITECTURES`
-    pad_id: int | None = None,  # of a source
-) -> Callable | None:  # None: nothing is known
-    "How to run the model with its cache, if it has one."
-    inputs = [len(argument_names(getattr(model, name, None))) for name in ('start', 'step')]
-    if inputs == [1, 2] and architecture != 'encoder':
-        return stepwise_logits
-
-    can_cache = 'use_cache' in argument_names(model) and architecture != 'encoder'
-    if not is_huggingface(model) or not can_cache:
-        return None
-
-    def steps(model, *ids):
-        past = {}  # under the name that this version of transformers has for it
-        logits = []
-        for t in range(ids[-1].shape[1]):
-            token = ids[-1][:, t : t + 1]
-            given = {'input_ids': token}
-            if len(ids) == 2:
-                given = {'input_ids': ids[0], 'decoder_input_ids': token}
-                if pad_id is not None:
-                    given['attention_mask'] = (ids[0] != pad_id).long()
-            out = model(**given, **past, use_cache=True)
-            past = {name: out[name] for name in CACHE_NAMES if name in out}
-            if not past:
-                return None
-            logits.append(out.logits)
-        return torch.cat(logits, 1)
-
-    return steps
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #undisturbed
-@contextmanager
-def preserve_state(
-    model,  # any model; only modules have something to put back
-):
-    "Modes, buffers and random numbers are restored at the end of the `with` block."
-    if not isinstance(model, nn.Module):
-        model = nn.Module()  # with nothing in it
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-
-    devices = set()  # numbers of GPUs
-    for parameter in model.parameters():
-        if parameter.device.type == 'cuda':
-            devices.add(parameter.device.index or 0)
-
-    with evaluation_mode(model), torch.random.fork_rng(devices=sorted(devices)):
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
-
-# %% ../../nbs/9_practice/3_check_transformer.ipynb #attempt
-def attempt(
-    probe: Callable,  # one of `PROBES`
-    subject: ModelUnderTest,  # what is examined
-) -> ProbeResult:
-    "What the probe finds; a model that stops has failed it."
-    try:
-        return probe(subject)
-    except Exception as error:  # whatever the model raises
-        return ProbeResult(
-            False, f'the model stopped: {explain_error(error, subject.model)}'
-        )

@@ -5,11 +5,53 @@
 # %% ../../nbs/reference/probes_of_outputs.ipynb #outputs-code-2
 from __future__ import annotations
 
-from .attention_trace import follow_call, token_tables
-from .probes import ModelUnderTest, ProbeResult
+import torch
+from torch import Tensor, nn
+
+from annotated_transformer.debugging.attention_trace import (
+    follow_call,
+    record_attention,
+    token_tables,
+)
+from .calling import config_value, logits_in
+from annotated_transformer.debugging.probes import (
+    ModelUnderTest,
+    ProbeResult,
+    comparable,
+    relative_limit,
+    tolerance,
+    verdict,
+)
 
 # %% auto #0
-__all__ = ['probe_logits', 'probe_vocabulary', 'probe_parts']
+__all__ = ['probe_finite', 'probe_logits', 'probe_vocabulary', 'probe_dropout', 'explain_cache', 'probe_cache', 'probe_parts']
+
+# %% ../../nbs/reference/probes_of_outputs.ipynb #probe-finite
+def probe_finite(subject: ModelUnderTest):  # what is examined
+    "Are all logits numbers?"
+    with torch.no_grad():
+        logits = subject.call(*subject.inputs)
+    # a model may rule out some ids, such as padding, everywhere
+    ruled_out = (logits == -torch.inf).flatten(0, 1).all(0)
+    judged = logits if ruled_out.all() else logits[..., ~ruled_out]
+    wrong = int((~judged.isfinite()).sum())
+    cause = ''
+    for record in record_attention(subject, *subject.inputs) if wrong else ():
+        sums = record.row_sums
+        if (record.scores == -torch.inf).all(-1).any():
+            cause = '; a query may see no key at all: does the mask hide the wrong side?'
+        elif sums is not None and (sums > 1 + 1e-2).any():
+            cause = (
+                '; the softmax is taken over another axis than the keys, such as the heads'
+            )
+        if cause:
+            break  # later ones read what this one spoiled
+    return verdict(
+        not wrong,
+        'all logits are finite',
+        f'{wrong} logits are NaN or infinite{cause}',
+        wrong,
+    )
 
 # %% ../../nbs/reference/probes_of_outputs.ipynb #probe-logits
 def probe_logits(subject: ModelUnderTest):  # what is examined
@@ -86,6 +128,99 @@ def probe_vocabulary(subject: ModelUnderTest):  # what is examined
         except (IndexError, ValueError):
             return unread
     return ProbeResult(True, f'{n_logits} ids can be read and predicted')
+
+# %% ../../nbs/reference/probes_of_outputs.ipynb #probe-dropout
+def probe_dropout(subject: ModelUnderTest):  # what is examined
+    "Does dropout act in training?"
+    first = subject.logits(*subject.inputs, training=True, seed=0)
+    second = subject.logits(*subject.inputs, training=True, seed=1)
+    moved = (first - second).abs().max().item()
+
+    if not moved:
+        layers = [x for x in subject.module.modules() if isinstance(x, nn.Dropout) and x.p]
+        if not layers:
+            return ProbeResult(
+                None, 'not judged: no layer of dropout was found, and none acts'
+            )
+        return ProbeResult(
+            False, f'{len(layers)} layers of dropout, and none acts in training'
+        )
+
+    # weights that were dropped no longer sum to one
+    names = 'attention_dropout', 'attention_probs_dropout_prob', 'attn_pdrop'
+    asked = config_value(subject.model, *names)
+    sums = [
+        record.row_sums
+        for record in follow_call(subject, *subject.inputs, training=True).records
+        if record.row_sums is not None
+    ]
+    limit = relative_limit(subject)
+    if isinstance(asked, float) and asked and sums and all((x - 1).abs().max() < limit for x in sums):
+        return ProbeResult(
+            False,
+            f'{asked} of the attention weights should be dropped in training, and none is',
+        )
+    return ProbeResult(True, 'dropout acts in training', moved)
+
+# %% ../../nbs/reference/probes_of_outputs.ipynb #probe-cache
+def explain_cache(
+    subject: ModelUnderTest,  # what is examined
+    inputs: tuple,  # ids of the trial that failed
+    cached: Tensor,  # B T V, what the cache gave
+    step: int,  # the first that is wrong
+) -> str:
+    "What is probably wrong with a cache."
+    if step > 0:
+        # what each step would give as the first of all
+        alone = [
+            subject.logits(*inputs[:-1], inputs[-1][:, t : t + 1])
+            for t in range(inputs[-1].shape[1])
+        ]
+        if (cached - torch.cat(alone, 1)).abs().max() <= tolerance(subject):
+            return 'each step is computed as if it were the first'
+        return 'a later step sees a wrong position, or too few keys, or too many'
+
+    # nothing is cached at the first step but the source
+    if len(inputs) > 1 and inputs[0] is not subject.inputs[0]:
+        if inputs[-1] is subject.inputs[-1]:
+            return 'the padding of the source is seen'
+        return 'something is left of the source before'
+    return 'the position of the first step is wrong, or the source is another'
+
+
+def probe_cache(subject: ModelUnderTest):  # what is examined
+    "Are the logits the same with the cache and without?"
+    if subject.cached is None:
+        return ProbeResult(None, 'does not apply: no cached call is known')
+
+    # the second trial has other ids: nothing of the first may be left over
+    others = tuple(ids.flip(1) for ids in subject.inputs)
+    trials = [subject.inputs, others]
+    if subject.pad_id is not None and len(others) > 1:  # a source that ends earlier
+        source = subject.inputs[0].clone()
+        source[1, -2:] = subject.pad_id
+        trials.append((source, subject.inputs[1]))
+
+    most = 0.0
+    for inputs in trials:
+        plain = subject.logits(*inputs)
+        with torch.no_grad():
+            output = subject.cached(subject.model, *inputs)
+        if output is None:
+            return ProbeResult(None, 'not judged: the model returns no cache')
+        cached = comparable(logits_in(output))
+
+        moved = (cached - plain).abs().amax((0, 2))  # of each step
+        far = (~(moved <= tolerance(subject))).nonzero()  # NaN is far, too
+        if len(far):
+            return ProbeResult(
+                False,
+                f'from step {int(far[0])} on, the cache changes the logits by up to '
+                f'{moved.max():.2g}; {explain_cache(subject, inputs, cached, int(far[0]))}',
+                moved.max().item(),
+            )
+        most = max(most, moved.max().item())
+    return ProbeResult(True, 'the cache changes nothing', most)
 
 # %% ../../nbs/reference/probes_of_outputs.ipynb #probe-parts
 def probe_parts(subject: ModelUnderTest):  # what is examined

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from ..base.config import argument_error, check_choice, check_sizes
+from ..base.config import argument_error
 from annotated_transformer.debugging.calling import (
-    ARCHITECTURES,
+    cached_steps_of,
     config_value,
     default_call,
     explain_error,
     explain_shape,
     guess_architecture,
+    is_huggingface,
     logits_in,
-    target_vocab_size,
+    missing_words,
     usable_ids,
 )
 
@@ -85,9 +87,12 @@ class ModelUnderTest:
     vocab_size: int | None = None  # of the last input; None: not known
     usable_ids: tuple[int, ...] = ()  # that have no meaning of their own
 
+    @property
+    def module(self) -> nn.Module:  # the model; if it is a function, one without parts
+        return self.model if isinstance(self.model, nn.Module) else nn.Module()
+
     def call(self, *inputs, training=False, seed=0):  # logits as the model gives them
-        if isinstance(self.model, nn.Module):
-            self.model.train(training)
+        self.module.train(training)
         torch.manual_seed(self.seed + seed)
         # as a loader would hand them over: some models call `view` on their ids
         inputs = [ids.contiguous() for ids in inputs]
@@ -141,22 +146,21 @@ def prepare(
     seed: int = 0,  # of ids and dropout
 ) -> ModelUnderTest:
     "The subject of the probes. Raises `ValueError` for what cannot be probed."
-    architecture = architecture or guess_architecture(model)
-    check_choice('architecture', architecture, ARCHITECTURES)
-    check_sizes(length=length)
+    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    if any(map(is_lazy, parameters)):
+        raise ValueError('a lazy layer has no weights yet; call the model once')
     if pad_id is None:
         pad_id = config_value(model, 'pad_id', 'pad_token_id')
     elif pad_id is False:  # 0 is an id
         pad_id = None
-
-    device = 'cpu'
-    if isinstance(model, nn.Module):
-        for parameter in model.parameters():
-            device = parameter.device
-            break
+    try:
+        architecture = architecture or guess_architecture(model)
+        usable = usable_ids(model, vocab_size, pad_id)
+    except ValueError as error:  # something must be said that the model does not tell
+        raise ValueError(missing_words(model, error)) from None
 
     # two rows for each input, on the device of the model
-    usable = usable_ids(model, vocab_size, pad_id)
+    device = parameters[0].device if parameters else 'cpu'
     generator = torch.Generator().manual_seed(seed)
     lengths = [length + 1, length] if architecture == 'encoder-decoder' else [length]
     inputs = []
@@ -166,6 +170,8 @@ def prepare(
         inputs.append(ids.to(device))
         replacement_ids.append(replacement.to(device))
 
+    if cached is None and (forward is None or not is_huggingface(model)):
+        cached = cached_steps_of(model, architecture, pad_id)
     return ModelUnderTest(
         model=model,
         forward=forward or default_call(model, pad_id),
@@ -175,7 +181,9 @@ def prepare(
         pad_id=pad_id,
         cached=cached,
         seed=seed,
-        vocab_size=target_vocab_size(model, vocab_size),
+        vocab_size=config_value(model, 'tgt_vocab_size')
+        or vocab_size
+        or config_value(model, 'vocab_size'),
         usable_ids=tuple(usable),
     )
 
@@ -205,9 +213,7 @@ def coarsest_epsilon(
     logits: Tensor,  # that it gave
 ) -> float:
     "The largest relative step of rounding among the types that the model uses."
-    used = {logits.dtype}
-    if isinstance(subject.model, nn.Module):
-        used |= {p.dtype for p in subject.model.parameters()}
+    used = {logits.dtype} | {p.dtype for p in subject.module.parameters()}
     return max(torch.finfo(d).eps for d in used if d.is_floating_point)
 
 

@@ -27,18 +27,24 @@ from annotated_transformer.debugging.probes import (
 )
 
 # %% auto #0
-__all__ = ['unregistered_layers', 'parameters_of', 'gradients', 'more_inputs', 'probe_gradient', 'unlearning_embeddings',
-           'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of', 'kept_calls', 'carried_times',
-           'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory', 'two_roles', 'repeated_layers', 'twins',
-           'shared_across_layers', 'zero_matrices_of', 'equal_matrices', 'probe_sharing']
+__all__ = ['PARTS_USED_TWICE', 'has_weights', 'unregistered_layers', 'parameters_of', 'gradients', 'more_inputs',
+           'probe_gradient', 'unlearning_embeddings', 'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of',
+           'kept_calls', 'carried_times', 'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory',
+           'two_roles', 'repeated_layers', 'twins', 'shared_across_layers', 'zero_matrices_of', 'equal_matrices',
+           'probe_sharing']
 
 # %% ../../nbs/reference/probes_of_weights.ipynb #parameters
+def has_weights(
+    module: nn.Module,  # a part of the model
+) -> bool:
+    "Whether there is anything to share."
+    return any(True for _ in module.parameters())
+
+
 def unregistered_layers(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[str]:  # names
     "Plain lists and dicts of layers, whose weights the model doesn't know and doesn't train."
-    if not isinstance(model, nn.Module):
-        return []
     known = set(model.modules())
     found = []
     for parent, module in model.named_modules():
@@ -47,20 +53,15 @@ def unregistered_layers(
                 continue
             parts = value.values() if isinstance(value, dict) else value
             layers = [part for part in parts if isinstance(part, nn.Module)]
-            if any(
-                layer not in known and any(True for _ in layer.parameters())
-                for layer in layers
-            ):
+            if any(has_weights(layer) for layer in layers if layer not in known):
                 found.append(f'{parent}.{name}'.lstrip('.'))
     return found
 
 
 def parameters_of(
-    model,  # any model
-) -> dict:  # name -> trainable parameter; none if it is no module
+    model: nn.Module,  # any model
+) -> dict:  # name -> trainable parameter
     "What could be trained, by name."
-    if not isinstance(model, nn.Module):
-        return {}
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 # %% ../../nbs/reference/probes_of_weights.ipynb #gradients
@@ -70,7 +71,7 @@ def gradients(
     rows: int | None = None,  # how many rows count in the loss; None: all
 ) -> dict:  # name -> gradient; None where the loss does not depend on it
     "Slopes of a loss with random weights; what is stored on the parameters stays as it is."
-    named = parameters_of(subject.model)
+    named = parameters_of(subject.module)
     if not named:
         return {}  # nothing to train: no gradient to harm
 
@@ -98,9 +99,9 @@ def more_inputs(
 
 def probe_gradient(subject: ModelUnderTest):  # what is examined
     "Does a finite gradient reach every parameter?"
-    if not parameters_of(subject.model):
+    if not parameters_of(subject.module):
         return ProbeResult(None, 'does not apply: nothing to train')
-    unknown = unregistered_layers(subject.model)
+    unknown = unregistered_layers(subject.module)
     if unknown:
         return ProbeResult(
             False,
@@ -145,15 +146,13 @@ def unlearning_embeddings(
     subject: ModelUnderTest,  # what is examined
 ) -> list[str]:  # names of modules
     "Embeddings that get no gradient from what was looked up, though they are trained."
-    if not isinstance(subject.model, nn.Module):
-        return []
     looked_up: list[tuple[str, Tensor]] = []
 
     def reads_ids(x):
         return isinstance(x, Tensor) and any(torch.equal(x, ids) for ids in subject.inputs)
 
     hooks = []
-    for name, module in subject.model.named_modules():
+    for name, module in subject.module.named_modules():
         own = module.parameters(recurse=False)
         if any(p.ndim == 2 and p.requires_grad for p in own):
 
@@ -179,12 +178,10 @@ def unlearning_embeddings(
 
 # %% ../../nbs/reference/probes_of_weights.ipynb #residual-probe
 def layer_stacks(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> dict[str, nn.ModuleList | nn.Sequential]:  # by name
     "The outermost lists of layers of one kind."
     stacks: dict[str, nn.ModuleList | nn.Sequential] = {}
-    if not isinstance(model, nn.Module):
-        return stacks
     for name, module in model.named_modules():
         inside = any(name.startswith(f'{outer}.') for outer in stacks)
         if not isinstance(module, (nn.ModuleList, nn.Sequential)) or inside:
@@ -360,7 +357,7 @@ def reads_norm_only(
 def probe_residual(subject: ModelUnderTest):  # what is examined
     "Does each sub-layer add to what it reads?"
     judged = 0
-    for name, stack in layer_stacks(subject.model).items():
+    for name, stack in layer_stacks(subject.module).items():
         side = side_of(subject, stack[0])
         if side is None:
             continue
@@ -428,7 +425,7 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
     judged = False
     with every_operation():
         before = subject.logits(*subject.inputs)
-    for name, stack in layer_stacks(subject.model).items():
+    for name, stack in layer_stacks(subject.module).items():
         if side_of(subject, stack[0]) != 0:
             continue
         hook = stack[-1].register_forward_hook(with_noise)
@@ -476,7 +473,7 @@ def two_roles(
 ) -> list[str]:  # names
     """Modules with weights that are called as self-attention, with texts of one length, and
     as cross-attention, with texts of two."""
-    if len(subject.inputs) < 2 or not isinstance(subject.model, nn.Module):
+    if len(subject.inputs) < 2:
         return []
 
     source_and_target = {ids.shape[1] for ids in subject.inputs}
@@ -491,8 +488,8 @@ def two_roles(
             as_cross_attention.add(name)
 
     weighty = {}
-    for name, module in subject.model.named_modules():
-        if name and any(True for _ in module.parameters()):
+    for name, module in subject.module.named_modules():
+        if name and has_weights(module):
             weighty[name] = module
 
     watch_lengths(subject, weighty, look)
@@ -500,40 +497,37 @@ def two_roles(
 
 
 def repeated_layers(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[str]:  # names of the lists
     "Lists that hold the same layer twice."
     found = []
-    if isinstance(model, nn.Module):
-        for name, module in model.named_modules():
-            if isinstance(module, (nn.ModuleList, nn.Sequential)):
-                weighty = [
-                    layer for layer in module if any(True for _ in layer.parameters())
-                ]
-                if len({id(layer) for layer in weighty}) < len(weighty):
-                    found.append(name)
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            weighty = [layer for layer in module if has_weights(layer)]
+            if len({*weighty}) < len(weighty):
+                found.append(name)
     return found
 
 
 def twins(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[str]:  # such as 'layers.0.norm1 and norm2'
     "Parts of one layer that are one module with weights, under two names."
     found = []
-    if isinstance(model, nn.Module):
-        for parent, module in model.named_modules():
-            first_names: dict[nn.Module, str] = {}
-            for name, part in module._modules.items():
-                if part is None or not any(True for _ in part.parameters()):
-                    continue
+    for parent, module in model.named_modules():
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            continue
+        first_names: dict[nn.Module, str] = {}
+        for name, part in module._modules.items():
+            if part is not None and has_weights(part):
                 one = first_names.setdefault(part, name)
-                if one != name and not isinstance(module, (nn.ModuleList, nn.Sequential)):
+                if one != name:
                     found.append(f'{parent}.{one} and {name}'.lstrip('.'))
     return found
 
 
 def shared_across_layers(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[str]:  # names of parameters
     "What a layer of a stack shares with an earlier one."
     found = []
@@ -547,27 +541,24 @@ def shared_across_layers(
 
 
 def zero_matrices_of(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[str]:  # names
     "Matrices that hold nothing but zeros; tables, such as of positions, don't count."
     found = []
-    if isinstance(model, nn.Module):
-        for parent, module in model.named_modules():
-            if isinstance(module, nn.Embedding):
-                continue
-            for name, p in module.named_parameters(recurse=False):
-                if p.ndim > 1 and not p.any():
-                    found.append(f'{parent}.{name}'.lstrip('.'))
+    for parent, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            continue
+        for name, p in module.named_parameters(recurse=False):
+            if p.ndim > 1 and not p.any():
+                found.append(f'{parent}.{name}'.lstrip('.'))
     return found
 
 
 def equal_matrices(
-    model,  # any model
+    model: nn.Module,  # any model
 ) -> list[tuple[str, str]]:  # pairs of names
     "Matrices that hold the same numbers and aren't the same parameter."
     alike: dict[tuple, list] = {}
-    if not isinstance(model, nn.Module):
-        return []
     for name, p in model.named_parameters():
         values = p.detach()
         drawn = values.numel() > 1 and values.float().std() > 0  # not a constant
@@ -584,9 +575,16 @@ def equal_matrices(
     ]
 
 
+PARTS_USED_TWICE = {  # how to find their names, and what to say of them
+    repeated_layers: 'holds the same layer twice; right for ALBERT, a slip in [layer] * n',
+    shared_across_layers: 'belong to an earlier layer, too; is it meant?',
+    twins: 'are one module with one set of weights',
+}
+
+
 def probe_sharing(subject: ModelUnderTest):  # what is examined
     "Has each layer weights of its own?"
-    model = subject.model
+    model = subject.module
     if not parameters_of(model):
         return ProbeResult(None, 'does not apply: nothing to train')
     shared = two_roles(subject)
@@ -598,33 +596,12 @@ def probe_sharing(subject: ModelUnderTest):  # what is examined
             len(shared),
         )
 
-    repeated = repeated_layers(model)
-    if repeated:
-        return ProbeResult(
-            None,
-            f'{format_names(repeated)} holds the same layer twice; right for ALBERT, a slip '
-            'in [layer] * n',
-            len(repeated),
-            note=True,
-        )
-
-    across = shared_across_layers(model)
-    if across:
-        return ProbeResult(
-            None,
-            f'{format_names(across)} belong to an earlier layer, too; is it meant?',
-            len(across),
-            note=True,
-        )
-
-    same = twins(model)
-    if same:
-        return ProbeResult(
-            None,
-            f'{format_names(same)} are one module with one set of weights',
-            len(same),
-            note=True,
-        )
+    for find, words in PARTS_USED_TWICE.items():
+        names = find(model)
+        if names:
+            return ProbeResult(
+                None, f'{format_names(names)} {words}', len(names), note=True
+            )
 
     equal = equal_matrices(model)
     if equal:
