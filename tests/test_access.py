@@ -20,7 +20,7 @@ PAGES = [
     "index",
     "1_model/2_attention",  # formulas, code and tests
     "4_copy_task/5_attention_view",  # a picture that moves
-    "9_practice/3_check_transformer",  # a report that is HTML
+    "9_practice/3_check_transformer",  # tables, and a report in plain text
     "reference/weight_maps",  # wide tables
     "reference/diagrams",  # drawings
     "genindex",  # made by Sphinx alone

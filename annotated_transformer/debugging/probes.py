@@ -20,7 +20,6 @@ from annotated_transformer.debugging.calling import (
     explain_error,
     explain_shape,
     guess_architecture,
-    is_huggingface,
     logits_in,
     missing_words,
     usable_ids,
@@ -170,7 +169,7 @@ def prepare(
         inputs.append(ids.to(device))
         replacement_ids.append(replacement.to(device))
 
-    if cached is None and (forward is None or not is_huggingface(model)):
+    if cached is None and forward is None:
         cached = cached_steps_of(model, architecture, pad_id)
     return ModelUnderTest(
         model=model,
