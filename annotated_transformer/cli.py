@@ -44,8 +44,8 @@ from .translator import find_model, translate_lines
 
 # %% auto #0
 __all__ = ['program', 'commands', 'add', 'command', 'OPTION_NAMES', 'add_command', 'configure', 'run_experiment',
-           'ask_to_replace', 'add_training_command', 'add_query_command', 'add_search_options', 'check_page',
-           'write_page', 'parse_ids', 'decode', 'translate', 'generate', 'in_options', 'Stopped', 'run_command', 'main']
+           'add_training_command', 'add_query_command', 'add_search_options', 'check_page', 'write_page', 'parse_ids',
+           'decode', 'translate', 'generate', 'in_options', 'Stopped', 'run_command', 'main']
 
 # %% ../nbs/reference/command_line.ipynb #program
 program = argparse.ArgumentParser(
@@ -108,8 +108,6 @@ def run_experiment(
     with joined_processes():
         config = configure(experiment, options)
         pick_device(options.device)
-        if experiment.check_folder is not None:
-            experiment.check_folder(config, options.folder)
 
         result = run_and_save(
             experiment,
@@ -117,7 +115,6 @@ def run_experiment(
             options.folder,
             resume=options.resume,
             overwrite=options.overwrite,
-            confirm=partial(ask_to_replace, options.folder),
             every_minutes=options.every_minutes,
             tensorboard=options.tensorboard,
             device=options.device,
@@ -127,19 +124,6 @@ def run_experiment(
             print(experiment.format_report(result))
             files = ', '.join(sorted(os.listdir(options.folder)))
             print(f'written to {options.folder}: {files}')
-
-
-def ask_to_replace(
-    folder: Path,  # for the results
-    found: str,  # what is there, in words
-) -> bool:  # False where nobody can be asked
-    "Ask on a terminal whether a run is to be replaced."
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(f'{folder} holds {found}.', file=sys.stderr)
-    question = 'Replace it? (--out FOLDER writes to another one) [y/N] '
-    print(question, end='', file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ('y', 'yes')
 
 # %% ../nbs/reference/command_line.ipynb #copy-task-2
 def add_training_command(

@@ -10,7 +10,6 @@ from project import ROOT
 
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
-from annotated_transformer.base import memory
 from annotated_transformer.base.allocations import peak_bytes
 from annotated_transformer.core.transformer import Transformer
 from annotated_transformer.core.transformer import TransformerConfig
