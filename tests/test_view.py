@@ -258,7 +258,7 @@ def test_view_of_sixty_tokens_fits_a_phone(browser, tmp_path):
     with phone(browser):
         visit(browser, attention_view(large).save(tmp_path / "large.html").as_uri())
         assert browser.execute_script(
-            "return document.documentElement.scrollWidth <= innerWidth"
+            "return document.documentElement.scrollWidth <= screen.width"
         )
         assert browser.execute_script(
             "const s = document.querySelector('.scroll'); return s.scrollWidth > s.clientWidth"
