@@ -33,7 +33,6 @@ LONG = (
     "9_practice/2_bugs_in_training",
     "9_practice/3_check_transformer",
     "9_practice/4_from_a_blog_post",
-    "reference/command_line",
 )
 for name in LONG:
     assert (TESTS.parent / "nbs" / f"{name}.ipynb").exists(), f"LONG has no notebook {name}"
