@@ -96,6 +96,7 @@ def test_a_wrong_option_is_refused_before_anything_is_written(
     assert not (tmp_path / "never").exists()
 
 
+@pytest.mark.slow
 def test_a_run_with_other_settings_is_not_replaced(tmp_path):
     assert [copy_task(tmp_path / "run", "--steps", 2).status for _ in range(2)] == [0, 0]
     refused = copy_task(tmp_path / "run", "--steps", 3)
@@ -144,6 +145,7 @@ def test_what_fails_after_training_leaves_checkpoints_and_a_line(tmp_path, monke
     assert done.stderr.startswith("failed: no space left\nthe run is kept in")
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_ends_the_command_quietly():
     "`annotated-transformer translate ... | head -1`"
     code = "import sys; from annotated_transformer.cli import main; main()"
