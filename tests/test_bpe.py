@@ -200,7 +200,7 @@ def test_files_that_are_no_tokenizers():
     refuses(lambda text: '{"tokens": ["a"]}', "KeyError('model')")
     refuses(lambda text: "[" * 100_000, "holds no tokenizer")
     refuses(
-        lambda text: text.replace("<eos>", "</s>"), "expected ['<pad>', '<bos>', '<eos>'"
+        lambda text: text.replace("<eos>", "</s>"), "expected <pad>, <bos>, <eos>, <unk>"
     )
     refuses(changed(added_tokens=[]), "added tokens")
     cutting = "normalizer, pre_tokenizer, decoder: got"

@@ -284,7 +284,7 @@ def parse_tokenizer(
     added = [token['content'] for token in parts['added_tokens']]
     special = [token['content'] for token in parts['added_tokens'] if token['special']]
     if not added == special == [*SPECIAL_TOKENS]:
-        raise argument_error('added tokens', added, [*SPECIAL_TOKENS])
+        raise argument_error('added tokens', added, ', '.join(SPECIAL_TOKENS))
 
     # tokens and merges
     merges = []

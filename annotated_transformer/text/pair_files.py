@@ -152,7 +152,9 @@ def read_pairs(
     columns: tuple[int, int] | None = None,  # of a file with tabs
 ) -> Iterator:  # of (source text, target text)
     "Read pairs line by line."
-    return read_text_files(*paths) if len(paths) == 2 else read_tsv(*paths, columns)
+    if len(paths) == 2:
+        return read_text_files(*paths)
+    return read_tsv(paths[0], columns)
 
 # %% ../../nbs/reference/pair_files.ipynb #corpus-paths
 def corpus_paths(
