@@ -155,7 +155,12 @@ def probe_dropout(subject: ModelUnderTest):  # what is examined
         if record.row_sums is not None
     ]
     limit = relative_limit(subject)
-    if isinstance(asked, float) and asked and sums and all((x - 1).abs().max() < limit for x in sums):
+    if (
+        isinstance(asked, float)
+        and asked
+        and sums
+        and all((x - 1).abs().max() < limit for x in sums)
+    ):
         return ProbeResult(
             False,
             f'{asked} of the attention weights should be dropped in training, and none is',
