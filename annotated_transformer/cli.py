@@ -43,9 +43,9 @@ from .training.loop import Interrupted, NotFinite
 from .translator import find_model, translate_lines
 
 # %% auto #0
-__all__ = ['program', 'commands', 'add', 'command', 'OPTION_NAMES', 'add_command', 'configure', 'run_experiment',
-           'add_training_command', 'add_query_command', 'add_search_options', 'check_page', 'write_page', 'parse_ids',
-           'decode', 'translate', 'generate', 'in_options', 'Stopped', 'run_command', 'main']
+__all__ = ['program', 'commands', 'OPTION_NAMES', 'add_command', 'configure', 'run_experiment', 'add_training_command',
+           'add_query_command', 'add_search_options', 'check_page', 'write_page', 'parse_ids', 'decode', 'translate',
+           'generate', 'in_options', 'Stopped', 'run_command', 'main']
 
 # %% ../nbs/reference/command_line.ipynb #program
 program = argparse.ArgumentParser(
@@ -146,81 +146,81 @@ def add_training_command(
     return command
 
 
-add = add_training_command(
+_add = add_training_command(
     'copy-task', COPY_TASK, 'train to copy, reverse or sort; count exact matches'
 ).add_argument
-add('--task', default='copy', help='what to learn: copy, reverse or sort [copy]')
-add(
+_add('--task', default='copy', help='what to learn: copy, reverse or sort [copy]')
+_add(
     '--preset', default='one-layer', help='one-layer, two-layer or base (a GPU) [one-layer]'
 )
-add('--steps', type=int, help='updates of the weights [600; of base 6000]')
-add(
+_add('--steps', type=int, help='updates of the weights [600; of base 6000]')
+_add(
     '--heldout', dest='n_heldout', metavar='N', type=int, help='sequences to decode [10000]'
 )
 
 # %% ../nbs/reference/command_line.ipynb #train-gpt
-add = add_training_command(
+_add = add_training_command(
     'gpt', LANGUAGE_MODEL, 'train a language model; compare it with n-gram models'
 ).add_argument
-add('--text', help='file to learn from, UTF-8 [Python\'s language reference]')
-add(
+_add('--text', help='file to learn from, UTF-8 [Python\'s language reference]')
+_add(
     '--preset', default='tiny', help='tiny (minutes) or small (GPT-2\'s size, a GPU) [tiny]'
 )
-add('--steps', type=int, help='updates [the preset\'s]')
-add('--heldout', dest='n_heldout', metavar='N', type=int, help='texts to continue [20]')
+_add('--steps', type=int, help='updates [the preset\'s]')
+_add('--heldout', dest='n_heldout', metavar='N', type=int, help='texts to continue [20]')
 
-add = add_training_command(
+_add = add_training_command(
     'bert', TOPIC_CLASSIFICATION, 'pre-train on hidden words, then classify by topic'
 ).add_argument
-add('--preset', default='tiny', help='tiny (minutes) or base (BERT\'s size, a GPU) [tiny]')
-add('--steps', type=int, help='updates [the preset\'s]')
-add(
+_add('--preset', default='tiny', help='tiny (minutes) or base (BERT\'s size, a GPU) [tiny]')
+_add('--steps', type=int, help='updates [the preset\'s]')
+_add(
     '--heldout', dest='n_heldout', metavar='N', type=int, help='sentences to classify [400]'
 )
 
-add = add_training_command(
+_add = add_training_command(
     'vit', IMAGE_CLASSIFICATION, 'train an image classifier; count right answers'
 ).add_argument
-add('--data', help='folder of pictures, a subfolder per class [scikit-learn\'s digits]')
-add('--preset', default='tiny', help='tiny (digits) or base (with --data) [tiny]')
-add('--steps', type=int, help='updates [the preset\'s]')
-add('--heldout', dest='held_out', metavar='P', type=float, help='part of each class [0.2]')
+_add('--data', help='folder of pictures, a subfolder per class [scikit-learn\'s digits]')
+_add('--preset', default='tiny', help='tiny (digits) or base (with --data) [tiny]')
+_add('--steps', type=int, help='updates [the preset\'s]')
+_add('--heldout', dest='held_out', metavar='P', type=float, help='part of each class [0.2]')
 
-add = add_training_command(
+_add = add_training_command(
     'captioning', CAPTIONING, 'train to write the digits of a picture; count exact matches'
 ).add_argument
-add('--preset', default='tiny', help='tiny (minutes) or base (a GPU) [tiny]')
-add('--steps', type=int, help='updates [the preset\'s]')
-add(
+_add('--preset', default='tiny', help='tiny (minutes) or base (a GPU) [tiny]')
+_add('--steps', type=int, help='updates [the preset\'s]')
+_add(
     '--heldout', dest='n_heldout', metavar='N', type=int, help='pictures to describe [1000]'
 )
 
 # %% ../nbs/reference/command_line.ipynb #train-translation
-add = add_training_command(
+_add = add_training_command(
     'train-translation', TRANSLATION, 'train a translator on pairs of sentences; score it'
 ).add_argument
-add('--corpus', help='numbers, multi30k, pairs.tsv or a.en,a.de [the preset\'s]')
-add(
+_add('--corpus', help='numbers, multi30k, pairs.tsv or a.en,a.de [the preset\'s]')
+_add(
     '--preset',
     help='numbers (minutes) or multi30k (hours on a CPU) [the corpus\'s, if any]',
 )
-add('--source', help='source language [the ending of a.en, else en]')
-add('--target', help='target language [the ending of a.de, else de]')
-add('--columns', help='of pairs.tsv, from 1 [1,2]')
-add('--data-dir', help='folder of the corpus')
-add(
+_add('--source', help='source language [the ending of a.en, else en]')
+_add('--target', help='target language [the ending of a.de, else de]')
+_add('--columns', help='of pairs.tsv, from 1 [1,2]')
+_add('--data-dir', help='folder of the corpus')
+_add(
     '--validation',
     help='held-out pairs, as for --corpus; needs --test [part of the corpus]',
 )
-add('--test', help='the same; of multi30k: 2016, 2017, 2018 or mscoco')
-add('--max-length', type=int, help='of a sentence, in characters; longer ones are dropped')
-add('--vocab-size', type=int, help='most tokens of both languages together [500 or 10000]')
-add('--lowercase', action='store_true', default=None, help='all in lower case')
-add(
+_add('--test', help='the same; of multi30k: 2016, 2017, 2018 or mscoco')
+_add('--max-length', type=int, help='of a sentence, in characters; longer ones are dropped')
+_add('--vocab-size', type=int, help='most tokens of both languages together [500 or 10000]')
+_add('--lowercase', action='store_true', default=None, help='all in lower case')
+_add(
     '--nfkc', action='store_true', default=None, help='full-width letters as the usual ones'
 )
-add('--epochs', type=int, help='the most that it may take')
-add('--patience', type=int, help='stop after this many epochs without a lower loss')
+_add('--epochs', type=int, help='the most that it may take')
+_add('--patience', type=int, help='stop after this many epochs without a lower loss')
 
 # %% ../nbs/reference/command_line.ipynb #attention-page
 def add_query_command(
@@ -330,16 +330,16 @@ def decode(options: argparse.Namespace):
         write_page(options.attention, maps, options.symbols)
 
 
-command = add_query_command(
+_command = add_query_command(
     'decode',
     decode,
     'ask a model of copy-task; print its answers with their log-probabilities',
     '"7 3 9" --model FOLDER [options]',
     models='folder of a model, as copy-task writes it; or copier',
 )
-add_search_options(command, beam_size=1)
-command.add_argument('symbols', help='separated by spaces: "7 3 9"')
-command.add_argument('--max-len', type=int, help='of an answer, in tokens [source + 50]')
+add_search_options(_command, beam_size=1)
+_command.add_argument('symbols', help='separated by spaces: "7 3 9"')
+_command.add_argument('--max-len', type=int, help='of an answer, in tokens [source + 50]')
 
 # %% ../nbs/reference/command_line.ipynb #translate-command
 def translate(
@@ -377,16 +377,16 @@ def translate(
     return status
 
 
-command = add_query_command(
+_command = add_query_command(
     'translate',
     translate,
     'translate standard input, one sentence per line',
     '--model FOLDER [options]',
     models='folder of train-translation or of Marian; or a name, such as numbers-en-de',
 )
-add_search_options(command, beam_size=5)
-command.add_argument('--device', default='auto', help='auto, cpu, cuda or mps [auto]')
-command.add_argument(
+add_search_options(_command, beam_size=5)
+_command.add_argument('--device', default='auto', help='auto, cpu, cuda or mps [auto]')
+_command.add_argument(
     '--line-buffered', action='store_true', help='answer each line at once'
 )
 
@@ -427,26 +427,26 @@ def generate(options: argparse.Namespace):
         write_page(options.attention, maps, prompt)
 
 
-add = add_query_command(
+_add = add_query_command(
     'generate',
     generate,
     'write a text that begins with a prompt',
     'PROMPT --model NAME [options]',
     models='folder of a language model, or its name on the Hub',
 ).add_argument
-add('beginning', metavar='PROMPT', help='what the text begins with; "-" reads it')
-add('--max-new-tokens', type=int, help='tokens to write at most [200, if there is room]')
-add('--temperature', type=float, default=1.0, help='0 takes the most probable token [1.0]')
-add('--top-k', type=int, help='choose from the k best')
-add('--top-p', type=float, help='choose from the best with this probability')
-add('--min-p', type=float, help='choose from those with this share of the best\'s')
-add('--seed', type=int, help='of the choices [another each time]')
-add(
+_add('beginning', metavar='PROMPT', help='what the text begins with; "-" reads it')
+_add('--max-new-tokens', type=int, help='tokens to write at most [200, if there is room]')
+_add('--temperature', type=float, default=1.0, help='0 takes the most probable token [1.0]')
+_add('--top-k', type=int, help='choose from the k best')
+_add('--top-p', type=float, help='choose from the best with this probability')
+_add('--min-p', type=float, help='choose from those with this share of the best\'s')
+_add('--seed', type=int, help='of the choices [another each time]')
+_add(
     '--stop', action='append', default=[], help='end before this text; several may be given'
 )
-add('--chat', action='store_true', help='the prompt is a message to a chat model')
-add('--revision', help='branch, tag or commit on the Hub')
-add('--device', default='auto', help='auto, cpu, cuda or mps [auto]')
+_add('--chat', action='store_true', help='the prompt is a message to a chat model')
+_add('--revision', help='branch, tag or commit on the Hub')
+_add('--device', default='auto', help='auto, cpu, cuda or mps [auto]')
 
 # %% ../nbs/reference/command_line.ipynb #option-error
 OPTION_NAMES = {  # argument of the library -> option, where they differ
