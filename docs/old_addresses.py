@@ -97,7 +97,7 @@ MOVED = {
     "82_debugging.probes": "depth/probes",
     "83_debugging.checklist": "9_practice/3_check_transformer",
     "84_from_a_blog_post": "9_practice/4_from_a_blog_post",
-    "85_interop.llama": "reference/llama_weights",
+    "85_interop.llama": "reference/hugging_face_families",
     "86_interop.huggingface": "9_practice/5_hugging_face_weights",
     "87_inside_published_models": "9_practice/6_inside_published_models",
     "88_interop.hf_tokenizer": "reference/hugging_face_tokenizers",
@@ -113,7 +113,7 @@ MOVED = {
     "98_utils.signals": "2_training/5_callbacks",
     "99_utils.progress": "reference/progress",
     "100_models.ngram": "reference/ngrams",
-    "101_interop.weight_map": "reference/weight_maps",
+    "101_interop.weight_map": "9_practice/5_hugging_face_weights",
     "102_interop.torch_weights": "reference/torch_weights",
     "103_debugging.calling": "reference/calling",
     "104_debugging.attention_trace": "reference/attention_trace",
@@ -124,6 +124,7 @@ MOVED = {
     "110_figures.widgets": "reference/widgets",
     "2_training/5_checkpoints": "2_training/6_checkpoints",
     "reference/async_copy": "reference/devices",
+    "reference/llama_weights": "reference/hugging_face_families",
     "reference/signals": "2_training/5_callbacks",
     "reference/extras": "reference/config",
     "reference/random_numbers": "reference/devices",
@@ -132,6 +133,7 @@ MOVED = {
     "reference/word_tokenizers": "reference/tokenizer",
     "reference/character_tokenizer": "reference/tokenizer",
     "reference/held_out": "9_practice/7_held_out_data",
+    "reference/weight_maps": "9_practice/5_hugging_face_weights",
 }
 
 

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face and stacks of PyTorch: every weight is accounted for, and what does not fit is refused in words."""
+"""Models of Hugging Face and stacks of PyTorch: equal outputs there and back, every weight accounted for, and what would compute something else is refused by name."""
 
 import json
 import os
@@ -18,7 +18,10 @@ from annotated_transformer.base.model_files import (
     load_model,
     save_model,
 )
+from annotated_transformer.core.positions import SinusoidalPositions, sinusoids
+from annotated_transformer.core.transformer import Transformer, TransformerConfig
 from annotated_transformer.decoding.greedy import UncachedDecoder, greedy_decode
+from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.interop.torch_weights import from_torch, to_torch
 from annotated_transformer.models.bert import (
     BERT,
@@ -30,9 +33,6 @@ from annotated_transformer.models.captioner import Captioner, CaptionerConfig
 from annotated_transformer.models.gpt import GPT, GPTConfig
 from annotated_transformer.models.llama import Llama, LlamaConfig
 from annotated_transformer.models.vit import ImageClassifier, ViT, ViTConfig
-from annotated_transformer.decoding.search import beam_search
-from annotated_transformer.core.positions import SinusoidalPositions, sinusoids
-from annotated_transformer.core.transformer import Transformer, TransformerConfig
 from project import PACKAGE, modules
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -41,22 +41,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 transformers = pytest.importorskip(
     "transformers", reason="the models are Hugging Face's: pip install -e '.[dev]'"
 )
-from annotated_transformer.interop.huggingface import from_huggingface, to_huggingface
+from annotated_transformer.interop.families import CONVERSIONS
+from annotated_transformer.interop.huggingface import (
+    from_huggingface,
+    from_pretrained,
+    to_huggingface,
+)
 
-pytestmark = pytest.mark.slow
-
-KINDS = [
-    "GPT2LMHeadModel",
-    "BertModel",
-    "BertForMaskedLM",
-    "BertForSequenceClassification",
-    "ViTModel",
-    "ViTForImageClassification",
-    "MarianMTModel",
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:their model has no pooler"),
+    pytest.mark.filterwarnings("ignore:left out. the head that judges the next"),
 ]
-LLAMAS = ["LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
-KINDS += LLAMAS
-each_kind = pytest.mark.parametrize("kind", KINDS)
 LONG = "slow" in os.environ.get("NBFLAGS", "")
 
 
@@ -67,6 +63,91 @@ def seed():
     transformers.utils.logging.disable_progress_bar()
 
 
+# ---- Small models of theirs ----
+
+NARROW = dict(
+    vocab_size=50,
+    hidden_size=24,
+    intermediate_size=40,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+)
+BERTS = NARROW | dict(max_position_embeddings=32, num_labels=3)
+ROBERTAS = BERTS | dict(max_position_embeddings=34, type_vocab_size=1, pad_token_id=1)
+DISTILBERTS = dict(vocab_size=50, dim=24, hidden_dim=40, n_layers=2, n_heads=4)
+VITS = NARROW | dict(image_size=(8, 12), patch_size=4, num_labels=3)
+LLAMAS = NARROW | dict(
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    pad_token_id=None,
+    bos_token_id=1,
+    eos_token_id=2,
+)
+MARIANS = dict(
+    vocab_size=50,
+    d_model=24,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=40,
+    decoder_ffn_dim=40,
+    max_position_embeddings=32,
+    scale_embedding=True,
+    pad_token_id=49,
+    eos_token_id=0,
+    decoder_start_token_id=49,
+    forced_eos_token_id=None,
+)
+SIZES = {
+    "GPT2": dict(
+        n_embd=24,
+        n_head=4,
+        n_inner=40,
+        n_layer=2,
+        vocab_size=50,
+        n_positions=64,
+        bos_token_id=49,
+        eos_token_id=49,
+    ),
+    "Bert": BERTS,
+    "Roberta": ROBERTAS,
+    "XLMRoberta": ROBERTAS,
+    "DistilBert": DISTILBERTS,
+    "ViT": VITS,
+    "Marian": MARIANS,
+    "Pegasus": MARIANS,
+    "Llama": LLAMAS,
+    "Mistral": LLAMAS | dict(sliding_window=None),
+    "Mixtral": LLAMAS | dict(num_local_experts=4, num_experts_per_tok=2),
+    "Phi3": LLAMAS | dict(sliding_window=4),
+    "Qwen2": LLAMAS | dict(tie_word_embeddings=True),
+    "Qwen3": LLAMAS | dict(tie_word_embeddings=True),
+    "Qwen3Moe": LLAMAS
+    | dict(
+        num_experts=5,
+        num_experts_per_tok=2,
+        moe_intermediate_size=12,
+        head_dim=8,
+        norm_topk_prob=True,
+    ),
+}
+KINDS = list(CONVERSIONS)
+WRITERS = [
+    name for name in KINDS if name.endswith(("LM", "LMHeadModel")) and "Masked" not in name
+]
+TRANSLATORS = ["MarianMTModel", "PegasusForConditionalGeneration"]
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def family(kind):
+    return max((name for name in SIZES if kind.startswith(name)), key=len)
+
+
+def more(kind):
+    return dict(add_pooling_layer=False) if kind == "ViTModel" else {}
+
+
 def randomised(model, std=0.2):
     for name, weight in model.named_parameters():
         if not name.endswith("embed_positions.weight"):  # Marian's sinusoids
@@ -74,93 +155,177 @@ def randomised(model, std=0.2):
     return model.eval()
 
 
-def theirs_of(kind, heads=4, width=24, hidden=40, layers=2, **options):
+def theirs_of(kind, **options):
     "A small model of theirs, every weight random."
-    if kind == "GPT2LMHeadModel":
-        given = dict(
-            n_embd=width,
-            n_head=heads,
-            n_inner=hidden,
-            n_layer=layers,
-            vocab_size=50,
-            n_positions=32,
-            bos_token_id=49,
-            eos_token_id=49,
-        )
-    elif kind == "MarianMTModel":
-        sizes = (("layers", layers), ("attention_heads", heads), ("ffn_dim", hidden))
-        given = {
-            f"{side}_{name}": size
-            for side in ("encoder", "decoder")
-            for name, size in sizes
-        }
-        given |= dict(
-            vocab_size=50,
-            d_model=width,
-            max_position_embeddings=32,
-            scale_embedding=True,
-            pad_token_id=49,
-            eos_token_id=0,
-        )
-        given |= dict(decoder_start_token_id=49, forced_eos_token_id=None)
-    elif kind in LLAMAS:
-        given = dict(
-            hidden_size=width,
-            num_attention_heads=heads,
-            num_key_value_heads=heads // 2,
-            intermediate_size=hidden,
-            num_hidden_layers=layers,
-        )
-        given |= dict(
-            vocab_size=50,
-            max_position_embeddings=32,
-            tie_word_embeddings=kind.startswith("Qwen"),
-            bos_token_id=1,
-            eos_token_id=2,
-        )
-        given |= dict(sliding_window=None) if kind.startswith("Mistral") else {}
-    else:
-        given = dict(
-            hidden_size=width,
-            num_attention_heads=heads,
-            intermediate_size=hidden,
-            num_hidden_layers=layers,
-            num_labels=3,
-        )
-        given |= (
-            dict(image_size=(8, 12), patch_size=4)
-            if kind.startswith("ViT")
-            else dict(vocab_size=50, max_position_embeddings=32)
-        )
     found = getattr(transformers, kind)
-    more = dict(add_pooling_layer=False) if kind == "ViTModel" else {}
-    model = found(found.config_class(**{**given, **options}), **more)
-    if kind == "MarianMTModel":
+    sizes = SIZES[family(kind)] | options
+    model = found(found.config_class(**sizes), **more(kind))
+    if hasattr(model, "final_logits_bias"):
         nn.init.normal_(model.final_logits_bias)
     return randomised(model)
 
 
-def inputs_of(kind):
-    ids = torch.tensor([[7, 8, 9, 10, 11], [9, 8, 7, 6, 5]])
-    return (
-        (torch.linspace(0, 1, 2 * 3 * 8 * 12).view(2, 3, 8, 12),)
-        if kind.startswith("ViT")
-        else (ids, ids + 1)
-        if kind == "MarianMTModel"
-        else (ids,)
-    )
-
-
 @torch.no_grad()
-def gap(ours, theirs):
+def outputs(ours, theirs, length=12):
+    "What both say about the same inputs, at the places that are not padding."
+    kind = type(theirs).__name__
+    if kind.startswith("ViT"):
+        images = torch.linspace(0, 1, 2 * 3 * 8 * 12).view(2, 3, 8, 12)
+        return ours(images), theirs(images)[0]
+
+    pad = theirs.config.pad_token_id
+    ids = torch.randint(3, 48, (2, length))
+    if kind in TRANSLATORS:
+        ids[1, 4:] = pad
+        begun = torch.tensor([[49, 5, 6, 7], [49, 8, 9, 4]])
+        begun[:, 0] = theirs.config.decoder_start_token_id
+        expected = theirs(ids, attention_mask=ids != pad, decoder_input_ids=begun).logits
+        begun[:, 0] = ours.config.bos_id
+        found = ours(ids, begun)
+        return found[..., : expected.shape[-1]], expected
+
+    if kind in WRITERS:
+        return ours(ids), theirs(ids).logits
+
+    ids[1, 4:] = pad
+    real = ids != pad
+    if not kind.startswith("Bert") or theirs.config.type_vocab_size == 1:
+        found, expected = ours(ids), theirs(ids, attention_mask=real.long())[0]
+    else:
+        segments = (torch.arange(length) % 5 > 2).long().expand_as(ids)
+        found = ours(ids, segments)
+        expected = theirs(ids, attention_mask=real, token_type_ids=segments)[0]
+    return (found[real], expected[real]) if found.ndim == 3 else (found, expected)
+
+
+def gap(ours, theirs, **options):
     "The largest difference of what comes out, over the largest number."
-    inputs = inputs_of(type(theirs).__name__)
-    found, name = ours(*inputs), "decoder_input_ids" if len(inputs) == 2 else None
-    expected = theirs(inputs[0], **({name: inputs[1]} if name else {}))[0]
-    found = found[..., : expected.shape[-1]]
+    found, expected = outputs(ours, theirs, **options)
     if not expected.isfinite().all():  # numbers of 1e30 are weights, too
         return 0.0 if not found.isfinite().all() else float("inf")
     return ((found - expected).abs().max() / expected.abs().max().clamp(min=1e-6)).item()
+
+
+# ---- Equal outputs, there and back ----
+
+LLAMA3 = dict(
+    rope_type="llama3",
+    rope_theta=5e5,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=8192,
+)
+WINDOW = dict(use_sliding_window=True, sliding_window=5)
+VARIANTS = [
+    *((kind, {}) for kind in KINDS),
+    ("GPT2LMHeadModel", dict(tie_word_embeddings=False)),
+    ("MarianMTModel", dict(decoder_start_token_id=4)),
+    ("ViTModel", dict(patch_size=(4, 4))),
+    ("LlamaForCausalLM", dict(tie_word_embeddings=True)),
+    ("LlamaForCausalLM", dict(head_dim=8)),
+    ("LlamaForCausalLM", dict(rope_parameters=LLAMA3, max_position_embeddings=4096)),
+    ("LlamaForCausalLM", dict(eos_token_id=[7, 8])),
+    ("MistralForCausalLM", dict(sliding_window=5)),
+    ("Phi3ForCausalLM", dict(sliding_window=None)),
+    ("MixtralForCausalLM", dict(sliding_window=5, num_experts_per_tok=3)),
+    ("MixtralForCausalLM", dict(num_experts_per_tok=1, num_local_experts=1)),
+    ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=5)),
+    ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1, norm_topk_prob=False)),
+    *(
+        (kind, WINDOW | dict(max_window_layers=n_full))
+        for kind in ("Qwen2ForCausalLM", "Qwen3ForCausalLM")
+        for n_full in (0, 1, 2)
+    ),
+]
+BACK = {  # theirs -> what computes the same, and has a class here of its own
+    "BertForPreTraining": "BertForMaskedLM",
+    "Phi3ForCausalLM": "MistralForCausalLM",
+}
+
+
+def goes_back_as(kind, options):
+    if kind == "Phi3ForCausalLM" and not options.get("sliding_window", True):
+        return "LlamaForCausalLM"
+    if kind == "MistralForCausalLM" and not options:
+        return "LlamaForCausalLM"
+    for other in ("XLMRoberta", "Roberta", "DistilBert"):
+        kind = kind.replace(other, "Bert")
+    return BACK.get(kind, kind)
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    VARIANTS,
+    ids=lambda given: given if isinstance(given, str) else "-".join(given),
+)
+def test_a_model_computes_the_same_here_and_when_it_goes_back(kind, options, tmp_path):
+    theirs = theirs_of(kind, **options)
+    theirs.save_pretrained(tmp_path)
+    length = 3000 if "rope_parameters" in options else 12
+    for given in (theirs, tmp_path):
+        ours = from_huggingface(given)
+        assert not ours.training and gap(ours, theirs, length=length) < 1e-5
+
+    back = to_huggingface(ours)
+    assert type(back).__name__ == goes_back_as(kind, options)
+    if kind in TRANSLATORS and not options:
+        return  # its BOS is an id more now
+    if type(back) is type(theirs):
+        weights = theirs.state_dict()
+        assert back.state_dict().keys() == weights.keys()
+        for name, weight in back.state_dict().items():
+            assert torch.equal(weight, weights[name]), name
+    assert gap(ours, back, length=length) < 1e-5
+
+
+@pytest.mark.parametrize("kind", WRITERS + TRANSLATORS)
+def test_both_write_the_same(kind):
+    if kind in WRITERS:
+        theirs = theirs_of(kind, eos_token_id=None, bos_token_id=None)
+        given, options = torch.randint(3, 48, (2, 5)), dict(pad_token_id=0)
+    else:
+        theirs = theirs_of(kind)
+        given = torch.tensor([[7, 8, 9, 10, 0], [9, 8, 0, 49, 49]])
+        options = dict(attention_mask=given != 49, num_beams=1, bad_words_ids=[[49]])
+    written = theirs.generate(given, max_new_tokens=8, do_sample=False, **options)
+    written = written[:, 5:] if kind in WRITERS else written[:, 1:]
+    found = greedy_decode(from_huggingface(theirs), given, 8).ids
+    for row, wanted in zip(found.tolist(), written.tolist()):
+        assert row == (wanted + [49] * 8)[: len(row)]
+
+
+@torch.no_grad()
+def test_poolers_are_read_where_there_is_one():
+    ids = torch.randint(5, 48, (2, 7))
+    theirs = theirs_of("BertModel")
+    ours = from_huggingface(theirs)
+    torch.testing.assert_close(ours.pool(ours(ids)), theirs(ids).pooler_output)
+
+    config = transformers.BertConfig(**BERTS)
+    without = transformers.BertModel(config, add_pooling_layer=False).eval()
+    with pytest.warns(match="their model has no pooler: this one is new"):
+        ours = from_huggingface(without)
+    assert ours.pool(ours(ids)).isfinite().all()
+
+
+@torch.no_grad()
+def test_an_extra_bos_is_read_as_pad_and_never_written():
+    ours = from_huggingface(theirs_of("MarianMTModel"))
+    assert (ours.config.bos_id, ours.config.vocab_size) == (50, 51)
+    assert torch.equal(ours.output.weight[50], ours.output.weight[49])
+    assert ours(torch.tensor([[7, 0]]), torch.tensor([[50]])).softmax(-1)[..., 50] == 0
+
+
+def test_stretched_positions_matter():
+    theirs = theirs_of("LlamaForCausalLM", rope_parameters=LLAMA3)
+    ours = from_huggingface(theirs)
+    plain = Llama(ours.config.replace(rope_factor=1.0)).eval()
+    plain.load_state_dict(ours.state_dict())
+    assert gap(plain, theirs, length=3000) > 0.01
+
+
+# ---- What a folder may lack or hold ----
 
 
 class Folder:
@@ -169,39 +334,23 @@ class Folder:
     def __init__(self, path, theirs):
         self.path, self.theirs = Path(path), theirs
         theirs.save_pretrained(path)
-        self.file, self.config_file = (
-            self.path / "model.safetensors",
-            self.path / "config.json",
-        )
+        self.file = self.path / "model.safetensors"
+        self.config_file = self.path / "config.json"
         self.tensors = load_file(self.file)
 
     def write(self, tensors):
-        save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()},
-            self.file,
-            metadata={"format": "pt"},
-        )
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        save_file(tensors, self.file, metadata={"format": "pt"})
         return self
 
     def change(self, drop=(), **more):
-        return self.write(
-            {
-                name: tensor
-                for name, tensor in {**self.tensors, **more}.items()
-                if name not in drop
-            }
-        )
+        tensors = {**self.tensors, **more}
+        return self.write({n: tensor for n, tensor in tensors.items() if n not in drop})
 
     def configure(self, **options):
-        self.config_file.write_text(
-            json.dumps({**json.loads(self.config_file.read_text()), **options})
-        )
+        options = {**json.loads(self.config_file.read_text()), **options}
+        self.config_file.write_text(json.dumps(options))
         return self
-
-    def needed(self):
-        "Names of tensors without which the model is another one, in the middle of the list first."
-        names = sorted(self.tensors)
-        return names[len(names) // 2 :] + names[: len(names) // 2]
 
     def read(self):
         return from_huggingface(self.path)
@@ -219,67 +368,45 @@ def folder(tmp_path, kind):
     return Folder(tmp_path / "model", theirs_of(kind))
 
 
-# ---- What a folder may lack or hold ----
-
-
 @each_kind
-def test_a_whole_folder_is_read(folder, kind):
-    assert gap(folder.read(), folder.theirs) < 1e-5
-
-
-@each_kind
-def test_each_tensor_of_a_folder_is_needed(folder, kind):
-    for name in folder.tensors:
+def test_each_tensor_is_needed_and_none_may_be_left_over(folder, kind):
+    unused = "seq_relationship", "embed_positions"  # a head, and tables that are computed
+    needed = [name for name in folder.tensors if not any(part in name for part in unused)]
+    for name in needed:
         folder.change(drop=[name]).refused("missing: ")
 
-
-@each_kind
-def test_what_is_missing_left_over_or_misshapen_is_named(folder, kind):
-    gone, renamed, cut = folder.needed()[:3]
-    folder.change(
-        drop=[gone, renamed],
-        **{f"{renamed}x": folder.tensors[renamed], cut: torch.ones(5, 5, 5)},
-    )
-    last = {name.split(".")[-1] for name in (gone, renamed, cut)}
-    folder.refused(
+    gone, renamed, cut = needed[len(needed) // 2 :][:3]
+    more = {f"{renamed}x": folder.tensors[renamed], cut: torch.ones(5, 5, 5, 5)}
+    folder.change(drop=[gone, renamed], **more).refused(
         "missing: ",
         "left over: ",
         f"{renamed.split('.')[-1]}x",
         "of another shape: ",
-        "got (5, 5, 5), expected (",
-        *last,
+        "got (5, 5, 5, 5), expected (",
     )
-
-
-@each_kind
-def test_a_folder_without_a_layer_is_refused(folder, kind):
-    folder.change(drop=[name for name in folder.tensors if ".1." in name]).refused(
-        "missing: "
-    )
+    folder.change(drop=[n for n in needed if ".1." in n]).refused("missing: ")
 
 
 @each_kind
 def test_weights_of_another_type_keep_their_meaning(folder, kind):
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
-        folder.write({name: tensor.to(dtype) for name, tensor in folder.tensors.items()})
-        theirs = (
-            getattr(transformers, kind)
-            .from_pretrained(folder.path, dtype=torch.float32, **more(kind))
-            .eval()
+        tensors = {
+            name: tensor if "embed_positions" in name else tensor.to(dtype)
+            for name, tensor in folder.tensors.items()
+        }
+        folder.write(tensors)  # but for tables, which ours computes
+        theirs = getattr(transformers, kind).from_pretrained(
+            folder.path, dtype=torch.float32, **more(kind)
         )
-        assert gap(folder.read(), theirs) < 1e-5
-    name = folder.needed()[0]
+        assert gap(folder.read(), theirs.eval()) < 1e-5
+    name = next(n for n in folder.tensors if n.endswith("weight"))
     folder.change(**{name: folder.tensors[name] * float("nan")}).refused("not finite: ")
     folder.change(**{name: folder.tensors[name].to(torch.int8)}).refused(
         "not of floating-point numbers: ", "torch.int8"
     )
 
 
-def more(kind):
-    return dict(add_pooling_layer=False) if kind == "ViTModel" else {}
-
-
-@each_kind
+@pytest.mark.parametrize("kind", ["GPT2LMHeadModel", "MixtralForCausalLM"])
 def test_shards_are_read_and_none_may_be_missing(folder, kind):
     folder.file.unlink()
     folder.theirs.save_pretrained(folder.path, max_shard_size="10KB")
@@ -294,86 +421,57 @@ def test_shards_are_read_and_none_may_be_missing(folder, kind):
     folder.refused("tensors: got")
 
 
+def replaced(old, new):
+    return lambda tensors: {n.replace(old, new): tensor for n, tensor in tensors.items()}
+
+
+def with_noise(**shapes):
+    noise = {name.replace("__", "."): torch.randn(shape) for name, shape in shapes.items()}
+    return lambda tensors: {**tensors, **noise}
+
+
+def with_copy(name, of):
+    return lambda tensors: {**tensors, name: tensors[of].clone()}
+
+
+EMBEDDING = "bert.embeddings.word_embeddings.weight"
+PER_EXPERT = ".block_sparse_moe.experts.3.w1.weight"
+
+
 @pytest.mark.parametrize(
-    "kind, changes",
+    "kind, change",
     [
-        ("GPT2LMHeadModel", dict(add={"lm_head.weight": "transformer.wte.weight"})),
-        ("GPT2LMHeadModel", dict(rename={"transformer.wte.weight": "lm_head.weight"})),
-        ("GPT2LMHeadModel", dict(replace=("transformer.", ""))),
-        (
-            "GPT2LMHeadModel",
-            dict(
-                noise={
-                    "transformer.h.0.attn.bias": (1, 1, 32, 32),
-                    "transformer.h.1.attn.masked_bias": (),
-                }
-            ),
-        ),
-        (
-            "BertForMaskedLM",
-            dict(
-                noise={
-                    "bert.pooler.dense.weight": (24, 24),
-                    "cls.seq_relationship.bias": (2,),
-                }
-            ),
-        ),
-        (
-            "BertForMaskedLM",
-            dict(
-                noise={"bert.embeddings.position_ids": (1, 32)},
-                replace=("LayerNorm.weight", "LayerNorm.gamma"),
-            ),
-        ),
-        (
-            "BertForMaskedLM",
-            dict(
-                replace=("LayerNorm.bias", "LayerNorm.beta"),
-                rename={"cls.predictions.bias": "cls.predictions.decoder.bias"},
-            ),
-        ),
-        ("BertModel", dict(replace=("enc", "bert.enc"))),
-        ("ViTForImageClassification", dict(replace=("encoder.layer.", "layers."))),
-        (
-            "MarianMTModel",
-            dict(rename={"model.shared.weight": "model.decoder.embed_tokens.weight"}),
-        ),
-        ("MarianMTModel", dict(add={"lm_head.weight": "model.shared.weight"})),
+        ("GPT2LMHeadModel", with_copy("lm_head.weight", "transformer.wte.weight")),
+        ("GPT2LMHeadModel", replaced("transformer.wte.weight", "lm_head.weight")),
+        ("GPT2LMHeadModel", replaced("transformer.", "")),
+        ("GPT2LMHeadModel", with_noise(transformer__h__0__attn__bias=(1, 1, 64, 64))),
+        ("GPT2LMHeadModel", with_noise(transformer__h__1__attn__masked_bias=())),
+        ("BertForMaskedLM", with_noise(cls__seq_relationship__bias=(2,))),
+        ("BertForMaskedLM", with_noise(bert__embeddings__position_ids=(1, 32))),
+        ("BertForMaskedLM", replaced("LayerNorm.weight", "LayerNorm.gamma")),
+        ("BertForMaskedLM", replaced("LayerNorm.bias", "LayerNorm.beta")),
+        ("BertForMaskedLM", replaced("predictions.bias", "predictions.decoder.bias")),
+        ("BertForMaskedLM", with_copy("cls.predictions.decoder.weight", EMBEDDING)),
+        ("BertModel", replaced("enc", "bert.enc")),
+        ("ViTForImageClassification", replaced("encoder.layer.", "layers.")),
+        ("MarianMTModel", replaced("model.shared", "model.decoder.embed_tokens")),
+        ("MarianMTModel", with_copy("lm_head.weight", "model.shared.weight")),
+        ("LlamaForCausalLM", with_noise(model__rotary_emb__inv_freq=(3,))),
     ],
 )
-def test_what_may_be_absent_or_present_is_not_refused(folder, kind, changes):
+def test_what_may_be_absent_or_present_is_not_refused(folder, kind, change):
     "Either side of a tied pair, tables that only count, masks, the head of another task, names of older versions."
-    tensors = {
-        **folder.tensors,
-        **{name: folder.tensors[of].clone() for name, of in changes.get("add", {}).items()},
-    }
-    tensors |= {
-        name: torch.randn(shape) for name, shape in changes.get("noise", {}).items()
-    }
-    tensors = {
-        changes.get("rename", {}).get(name, name): tensor
-        for name, tensor in tensors.items()
-    }
-    tensors = {
-        name.replace(*changes.get("replace", ("", ""))): tensor
-        for name, tensor in tensors.items()
-    }
+    tensors = change(folder.tensors)
     assert tensors.keys() != folder.tensors.keys()
     assert gap(folder.write(tensors).read(), folder.theirs) < 1e-5
 
 
-def as_published(name, tensors):
-    "The tensors of a small model under the names that the file on the Hub has, with its extras."
-    if name == "openai-community/gpt2":
-        found = {key.removeprefix("transformer."): x for key, x in tensors.items()}
-        mask = torch.ones(1, 1, 32, 32).tril()
-        return found | {f"h.{i}.attn.bias": mask.clone() for i in range(2)}
-
-    found = {}
-    for key, tensor in tensors.items():
-        key = key.replace("LayerNorm.weight", "LayerNorm.gamma")
-        found[key.replace("LayerNorm.bias", "LayerNorm.beta")] = tensor
-    return found
+@pytest.mark.parametrize("kind", ["MixtralForCausalLM", "Qwen3MoeForCausalLM"])
+def test_experts_are_read_as_files_have_them_and_as_memory_has_them(folder, kind):
+    in_files = [name for name in folder.tensors if ".experts.0." in name]
+    in_memory = [name for name in folder.theirs.state_dict() if ".experts." in name]
+    assert in_files and not any(".experts.0." in name for name in in_memory)
+    assert gap(folder.write(folder.theirs.state_dict()).read(), folder.theirs) < 1e-5
 
 
 PUBLISHED = {  # name on the Hub: class that its file was written by, and what its config.json has
@@ -404,26 +502,20 @@ PUBLISHED = {  # name on the Hub: class that its file was written by, and what i
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-@torch.no_grad()
 def test_files_written_by_old_versions_are_read_as_they_are_on_the_hub(name, tmp_path):
     kind, options = PUBLISHED[name]
-    theirs = theirs_of(kind)
-    folder = Folder(tmp_path, theirs)
-    tensors = as_published(name, folder.tensors)
-    assert not tensors.keys() & folder.tensors.keys() or kind != "GPT2LMHeadModel"
+    folder = Folder(tmp_path, theirs_of(kind))
+    if kind == "GPT2LMHeadModel":
+        tensors = replaced("transformer.", "")(folder.tensors)
+        tensors |= {f"h.{i}.attn.bias": torch.ones(1, 1, 32, 32).tril() for i in range(2)}
+    else:
+        tensors = replaced("LayerNorm.weight", "LayerNorm.gamma")(folder.tensors)
+        tensors = replaced("LayerNorm.bias", "LayerNorm.beta")(tensors)
     ours = folder.write(tensors).configure(**options).read()
-    assert type(ours) is (GPT if kind == "GPT2LMHeadModel" else MaskedLanguageModel)
-    assert gap(ours, theirs) < 1e-5
-
-    # the pooler of such a file is left behind; a class that has one keeps it
-    if kind == "BertForPreTraining":
-        assert (
-            "bert.pooler.dense.weight" in tensors and "cls.seq_relationship.bias" in tensors
-        )
-        pooler = theirs.bert.pooler.dense.weight
-        assert not torch.equal(ours.bert.pooler.weight, pooler)
-        whole = from_huggingface(transformers.BertModel.from_pretrained(tmp_path))
-        assert torch.equal(whole.pooler.weight, pooler)
+    assert gap(ours, folder.theirs) < 1e-5
+    if kind == "BertForPreTraining":  # the pooler is kept
+        pooler = folder.theirs.bert.pooler.dense.weight
+        assert torch.equal(ours.bert.pooler.weight, pooler)
 
 
 @pytest.mark.parametrize(
@@ -431,11 +523,7 @@ def test_files_written_by_old_versions_are_read_as_they_are_on_the_hub(name, tmp
     [
         ("GPT2LMHeadModel", "lm_head.weight", "transformer.wte.weight"),
         ("GPT2LMHeadModel", "ln_f.weight", "transformer.ln_f.weight"),
-        (
-            "BertForMaskedLM",
-            "cls.predictions.decoder.weight",
-            "bert.embeddings.word_embeddings.weight",
-        ),
+        ("BertForMaskedLM", "cls.predictions.decoder.weight", EMBEDDING),
         (
             "BertForMaskedLM",
             "cls.predictions.transform.LayerNorm.gamma",
@@ -455,14 +543,6 @@ def test_two_tensors_for_one_place_are_refused(folder, kind, name, of):
     folder.change(**{name: torch.randn_like(folder.tensors[of])}).refused()
 
 
-@pytest.mark.parametrize("kind", ["ViTModel"])
-def test_a_name_that_only_looks_like_an_old_one_is_refused(folder, kind):
-    name = "encoder.layer.1.attention.attention.value.weight"
-    folder.change(
-        drop=[name], **{name.replace("value", "valud"): folder.tensors[name]}
-    ).refused("missing: ", "left over: ", "valud")
-
-
 @pytest.mark.parametrize("kind", ["GPT2LMHeadModel"])
 def test_no_pickle_is_read(folder, kind, tmp_path):
     "Neither alone, nor under the name of a safetensors file, nor through the index, nor by the configuration."
@@ -471,10 +551,8 @@ def test_no_pickle_is_read(folder, kind, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "ran"),)
 
-    pickled, index = (
-        folder.path / "pytorch_model.bin",
-        folder.path / "model.safetensors.index.json",
-    )
+    pickled = folder.path / "pytorch_model.bin"
+    index = folder.path / "model.safetensors.index.json"
     folder.file.unlink()
     torch.save(folder.tensors, pickled)
     folder.refused(
@@ -482,18 +560,10 @@ def test_no_pickle_is_read(folder, kind, tmp_path):
     )
     pickled.write_bytes(pickle.dumps(Bomb()))
     for name in (pickled.name, f"../{folder.path.name}/{folder.file.name}", "/etc/passwd"):
-        index.write_text(
-            json.dumps(dict(metadata={}, weight_map={"transformer.wte.weight": name}))
-        )
+        weight_map = {"transformer.wte.weight": name}
+        index.write_text(json.dumps(dict(metadata={}, weight_map=weight_map)))
         folder.refused("weight_map: got")
-    for content in (
-        "",
-        "[]",
-        "{}",
-        '{"weight_map": 3}',
-        '{"weight_map": {"a": 3}}',
-        '{"weight_map": {}}',
-    ):
+    for content in ("", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {}}'):
         index.write_text(content)
         folder.refused()
     index.unlink()
@@ -512,7 +582,6 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
         "",
         "[]",
         "null",
-        "3",
         '{"architectures": 3}',
         '{"architectures": []}',
         '{"architectures": [["x"]]}',
@@ -531,7 +600,6 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
         (dict(num_hidden_layers=1), "left over: encoder.layer.1."),
         (dict(quantization_config={"bits": 4}), "quantization_config: got"),
         (dict(hidden_size="24"), "hidden_size"),
-        (dict(is_decoder=True), "is_decoder: got True"),
     ]:
         folder.config_file.write_text(good)
         folder.configure(**options).refused(why)
@@ -542,21 +610,7 @@ def test_configurations_that_cannot_be_read_or_say_another_model(folder, kind):
 
 @pytest.mark.parametrize(
     "given",
-    [
-        5,
-        None,
-        True,
-        2.5,
-        b"gpt2",
-        ["gpt2"],
-        "",
-        "no/such/folder",
-        "/nowhere",
-        "./x",
-        Path("nowhere"),
-        "a" * 5000 + "/b/c",
-        "x\0y",
-    ],
+    [5, None, b"gpt2", ["gpt2"], "", "no/such/folder", "./x", Path("nowhere"), "x\0y"],
 )
 def test_what_is_no_folder_is_refused_before_the_hub_is_asked(given, monkeypatch):
     monkeypatch.setattr(
@@ -572,23 +626,23 @@ def test_what_is_no_folder_is_refused_before_the_hub_is_asked(given, monkeypatch
 
 def test_a_name_is_looked_up_and_only_plain_files_are_fetched(tmp_path, monkeypatch):
     asked = []
-    folder = Folder(tmp_path, theirs_of("GPT2LMHeadModel"))
-    monkeypatch.setattr(
-        "huggingface_hub.snapshot_download",
-        lambda name, revision, allow_patterns: (
-            asked.append((name, allow_patterns, revision)) or tmp_path
-        ),
-    )
-    assert (
-        gap(from_huggingface("some-one/gpt2.small", revision="abc"), folder.theirs) < 1e-5
-    )
-    assert asked[0][2] == "abc"
+
+    def download(name, revision, allow_patterns):
+        asked.append((name, revision))
+        assert not any(pattern.endswith(("bin", "py")) for pattern in allow_patterns)
+        return tmp_path / ("ours" if name == "some-one/ours" else "theirs")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    folder = Folder(tmp_path / "theirs", theirs_of("GPT2LMHeadModel"))
+    found = from_huggingface("some-one/gpt2.small", revision="abc")
+    assert gap(found, folder.theirs) < 1e-5
+    ours = Transformer(TransformerConfig.preset("tiny"))
+    save_model(ours, tmp_path / "ours")
+    same_in_all(from_pretrained("some-one/ours", revision="def"), ours)
+    assert asked == [("some-one/gpt2.small", "abc"), ("some-one/ours", "def")]
     for no_name in (tmp_path, folder.theirs):  # which have no revisions
         with pytest.raises(ValueError, match="revision: got 'abc', expected None"):
             from_huggingface(no_name, revision="abc")
-    assert asked[0][0] == "some-one/gpt2.small" and not any(
-        pattern.endswith(("bin", "py")) for pattern in asked[0][1]
-    )
 
     def fail(*_, **__):
         raise OSError("no network")
@@ -598,16 +652,117 @@ def test_a_name_is_looked_up_and_only_plain_files_are_fetched(tmp_path, monkeypa
         from_huggingface("gpt2")
 
 
-# ---- Options, ids, and the way back ----
+# ---- Options and ids ----
+
+LINEAR = dict(rope_type="linear", factor=2.0, rope_theta=1e4)
+PARTIAL = dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)
+MIXED = ["sliding_attention", "full_attention"]
 
 
-def test_options_are_applied_before_they_are_checked():
-    theirs = theirs_of("BertModel", vocab_size=120, pad_token_id=3)
-    ids = dict(cls_id=101, separator_id=102, mask_id=103, unknown_id=100)
-    ours = from_huggingface(theirs, **ids)
-    assert ours.config.pad_id == 3 and ours.config.cls_id == 101
-    again = to_huggingface(ours)
-    assert again.config.pad_token_id == 3 and gap(ours, again) < 1e-5
+@pytest.mark.parametrize(
+    "kind, options, words",
+    [
+        (
+            "GPT2LMHeadModel",
+            dict(scale_attn_weights=False),
+            "scale_attn_weights: got False",
+        ),
+        (
+            "GPT2LMHeadModel",
+            dict(scale_attn_by_inverse_layer_idx=True),
+            "scale_attn_by_inverse_layer_idx: got True",
+        ),
+        ("GPT2LMHeadModel", dict(activation_function="tanh"), "activation: got 'tanh'"),
+        ("BertModel", dict(is_decoder=True), "is_decoder: got True"),
+        ("BertForMaskedLM", dict(tie_word_embeddings=False), "tie_word_embeddings: got"),
+        ("RobertaModel", dict(pad_token_id=0), "pad_token_id: got 0"),
+        ("DistilBertForMaskedLM", dict(tie_word_embeddings=False), "tie_word_embeddings"),
+        ("ViTModel", dict(qkv_bias=False), "qkv_bias: got False"),
+        ("MarianMTModel", dict(scale_embedding=False), "scale_embedding: got False"),
+        ("MarianMTModel", dict(decoder_layers=3), "decoder_layers: got 3"),
+        (
+            "MarianMTModel",
+            dict(eos_token_id=[1, 2]),
+            r"eos_token_id: got \[1, 2\], expected",
+        ),
+        ("LlamaForCausalLM", dict(hidden_act="gelu"), "hidden_act: got 'gelu'"),
+        ("LlamaForCausalLM", dict(mlp_bias=True), "mlp_bias: got True"),
+        ("LlamaForCausalLM", dict(attention_bias=True), "attention_bias: got True"),
+        ("LlamaForCausalLM", dict(rope_parameters=LINEAR), "rope_type: got 'linear'"),
+        (
+            "LlamaForCausalLM",
+            dict(rope_parameters=LLAMA3 | dict(low_freq_factor=2.0)),
+            "low_freq_factor: got 2.0",
+        ),
+        (
+            "Phi3ForCausalLM",
+            dict(rope_parameters=PARTIAL, hidden_size=32),
+            "partial_rotary_factor: got 0.5",
+        ),
+        (
+            "Qwen2ForCausalLM",
+            WINDOW | dict(layer_types=MIXED),
+            "layer_types: got .*full_attention in the first layers",
+        ),
+        (  # no Mistral of theirs looks at the kinds of its layers
+            "MistralForCausalLM",
+            dict(sliding_window=8, layer_types=["full_attention"] * 2),
+            "layer_types: got .*expected sliding_attention in all",
+        ),
+        ("MixtralForCausalLM", dict(num_experts_per_tok=1), "num_experts_per_tok: got 1"),
+        ("Qwen3MoeForCausalLM", dict(norm_topk_prob=False), "norm_topk_prob: got False"),
+        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1), "norm_topk_prob: got True"),
+        ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0]), r"mlp_only_layers: got \[0\]"),
+    ],
+)
+def test_what_would_compute_something_else_is_refused(kind, options, words):
+    with pytest.raises(ValueError, match=words):
+        from_huggingface(theirs_of(kind, **options))
+
+
+@pytest.mark.parametrize(
+    "kind, options, words",
+    [
+        ("GemmaForCausalLM", {}, r"norms that multiply by 1 \+ w"),
+        ("Gemma2ForCausalLM", {}, r"norms that multiply by 1 \+ w"),
+        ("T5Model", dict(d_model=8, num_layers=1), "relative positions"),
+        ("GPT2ForSequenceClassification", dict(n_embd=8, n_head=2), "one of"),
+    ],
+)
+def test_a_class_that_cannot_be_read_is_refused_with_the_reason(kind, options, words):
+    found = getattr(transformers, kind)
+    with torch.device("meta"):
+        theirs = found(found.config_class(**options))
+    with pytest.raises(ValueError, match=f"model: got '{kind}', expected .*{words}"):
+        from_huggingface(theirs)
+
+
+@pytest.mark.parametrize(
+    "kind, options, words",
+    [
+        ("GPT2LMHeadModel", dict(embd_pdrop=0.3), "left out: embd_pdrop=0.3; ours is 0.1"),
+        ("BertModel", dict(classifier_dropout=0.2), "left out: classifier_dropout=0.2"),
+        (
+            "LlamaForCausalLM",
+            dict(attention_dropout=0.3),
+            "left out: attention_dropout=0.3",
+        ),
+        ("MarianMTModel", dict(encoder_layerdrop=0.1), "left out: encoder_layerdrop=0.1"),
+    ],
+)
+def test_what_matters_in_training_alone_is_left_out_with_a_warning(kind, options, words):
+    with pytest.warns(match=words):
+        from_huggingface(theirs_of(kind, **options))
+
+
+def test_parts_of_a_vit_are_left_out_with_a_warning():
+    config = transformers.ViTConfig(**VITS)
+    theirs = randomised(transformers.ViTModel(config, use_mask_token=True))
+    with pytest.warns() as caught:
+        ours = from_huggingface(theirs)
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "left out: the pooler (pooler.dense." in said and "mask_token" in said
+    assert gap(ours, theirs) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -618,101 +773,105 @@ def test_options_are_applied_before_they_are_checked():
         dict(activation="relu"),
         dict(norm_eps=0.1),
         dict(eos_id=3),
-        dict(d_ff=41),
+        dict(tie_weights=False),
+        dict(n_hedas=2),
     ],
 )
 def test_an_option_that_changes_the_model_is_refused(option):
     (name,) = option
-    with pytest.raises(ValueError, match=f"{name}: got .*as their model has it"):
+    with pytest.raises(ValueError, match=name):
         from_huggingface(theirs_of("GPT2LMHeadModel"), **option)
-    assert (
-        from_huggingface(
-            theirs_of("GPT2LMHeadModel"), dropout=0.3, attention_dropout=0.2
-        ).config.dropout
-        == 0.3
-    )
+    for kind in KINDS:  # whatever it would mean there
+        if "tie_weights" not in option:
+            with pytest.raises(ValueError):
+                from_huggingface(theirs_of(kind), **{**option, "n_heads": 2})
+
+
+def test_dropout_and_ids_that_theirs_leaves_open_can_be_given():
+    ours = from_huggingface(theirs_of("GPT2LMHeadModel"), dropout=0.3)
+    assert ours.config.dropout == 0.3
+    ids = dict(cls_id=101, separator_id=102, mask_id=103, unknown_id=100)
+    theirs = theirs_of("BertModel", vocab_size=120, pad_token_id=3)
+    ours = from_huggingface(theirs, **ids)
+    assert ours.config.pad_id == 3 and ours.config.cls_id == 101
+    assert to_huggingface(ours).config.pad_token_id == 3
 
 
 @pytest.mark.parametrize(
-    "option",
-    [
-        dict(positions="rotary"),
-        dict(bos_id=3),
-        dict(tie_weights=False),
-        dict(patch_size=2),
-        dict(n_hedas=2),
-    ],
+    "ids", [dict(), dict(bos_token_id=None), dict(bos_token_id=50256, pad_token_id=50257)]
 )
-def test_an_option_is_refused_by_each_model(option):
-    for kind in KINDS:
-        if (
-            "tie_weights" in option and kind in LLAMAS
-        ):  # some of them are tied, some are not
-            option = dict(tie_weights=not kind.startswith("Qwen"))
-            assert (
-                from_huggingface(
-                    theirs_of(kind), tie_weights=kind.startswith("Qwen")
-                ).config.tie_weights
-                != option["tie_weights"]
-            )
-        with pytest.raises(ValueError):
-            from_huggingface(theirs_of(kind), **option)
-
-
-def test_a_gpt_with_an_output_matrix_of_its_own_is_read_and_written(tmp_path):
-    theirs = randomised(theirs_of("GPT2LMHeadModel", tie_word_embeddings=False))
-    theirs.save_pretrained(tmp_path)
-    ids = torch.randint(3, 49, (2, 9))
-
-    for given in (theirs, tmp_path):
-        ours = from_huggingface(given)
-        assert not ours.config.tie_weights
-        again = to_huggingface(ours)
-        with torch.no_grad():
-            expected = theirs(ids).logits
-            assert (ours(ids) - expected).abs().max() < 1e-4 * expected.abs().max()
-            assert torch.equal(again(ids).logits, expected)
-
-    weights = load_file(tmp_path / "model.safetensors")
-    del weights["lm_head.weight"]
-    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ValueError, match="missing: lm_head.weight"):
-        from_huggingface(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "ids",
-    [
-        dict(),
-        dict(bos_token_id=None),
-        dict(bos_token_id=50256),
-        dict(bos_token_id=50256, pad_token_id=50257),
-        dict(pad_token_id=0),
-    ],
-)
-def test_a_language_model_without_an_end_writes_to_the_limit(ids, tmp_path):
-    theirs = theirs_of("GPT2LMHeadModel", eos_token_id=None, **ids)
-    theirs.save_pretrained(tmp_path)
+def test_a_language_model_without_an_end_writes_to_the_limit(ids):
+    ours = from_huggingface(theirs_of("GPT2LMHeadModel", eos_token_id=None, **ids))
+    assert ours.config.eos_id is None
     prompt = torch.tensor([[7, 8, 9], [5, 6, 7]])
-    for ours in (from_huggingface(theirs), from_huggingface(tmp_path)):
-        assert ours.config.eos_id is None
-        found, uncached = (
-            greedy_decode(ours, prompt, 8),
-            greedy_decode(UncachedDecoder(ours), prompt, 8),
-        )
-        assert found.lengths.tolist() == [8, 8] and torch.equal(found.ids, uncached.ids)
-        assert beam_search(ours, prompt, 8, beam_size=3).lengths.tolist() == [8, 8]
-    if not {0, 49} & {ours.config.pad_id, ours.config.bos_id}:  # which ours never writes
-        written = theirs.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=8,
-            do_sample=False,
-            pad_token_id=0,
-        )
-        assert written[:, 3:].tolist() == found.ids.tolist()
-    several = theirs_of("GPT2LMHeadModel", eos_token_id=[1, 2])
-    assert from_huggingface(several).config.eos_id == (1, 2)
+    found = greedy_decode(ours, prompt, 8)
+    assert found.lengths.tolist() == [8, 8]
+    assert torch.equal(found.ids, greedy_decode(UncachedDecoder(ours), prompt, 8).ids)
+    assert beam_search(ours, prompt, 8, beam_size=3).lengths.tolist() == [8, 8]
+
+
+@pytest.mark.parametrize("kind", ["GPT2LMHeadModel", "LlamaForCausalLM"])
+def test_several_ends_count_unless_one_is_chosen(kind):
+    several = theirs_of(kind, eos_token_id=[7, 8, 99], pad_token_id=-1)  # 99: no token
+    assert from_huggingface(several).config.eos_id == (7, 8)
+    assert from_huggingface(several).config.pad_id is None
+    assert from_huggingface(several, eos_id=8).config.eos_id == 8
+    with pytest.raises(ValueError, match=r"eos_id: got 9, expected \(7, 8\)"):
+        from_huggingface(several, eos_id=9)
+
+
+@torch.no_grad()
+def test_an_answer_ends_where_generation_config_says(tmp_path):
+    theirs = theirs_of("Phi3ForCausalLM", eos_token_id=1, sliding_window=None)
+    theirs.lm_head.weight.zero_()
+    theirs.model.norm.weight.fill_(1.0)
+    theirs.generation_config.eos_token_id = [1, 0]  # all logits are equal: always 0
+    theirs.save_pretrained(tmp_path)
+    prompt = torch.tensor([[5, 6]])
+    expected = theirs.generate(prompt, do_sample=False, max_new_tokens=8)[0, 2:].tolist()
+    assert expected == [0]
+    for model in (theirs, tmp_path):
+        ours = from_huggingface(model)
+        assert ours.config.eos_id == (1, 0)
+        assert greedy_decode(ours, prompt, 8).ids[0].tolist() == expected
+
+
+def test_ids_of_generation_config_fill_in_what_config_leaves_open(tmp_path):
+    theirs = theirs_of("MarianMTModel")
+    theirs.generation_config.decoder_start_token_id = 4
+    theirs.save_pretrained(tmp_path)
+    assert from_huggingface(theirs).config.bos_id == 4
+    assert from_huggingface(tmp_path).config.bos_id == 4
+
+    gpt = theirs_of("GPT2LMHeadModel", bos_token_id=None, pad_token_id=3)
+    gpt.generation_config.update(bos_token_id=4, pad_token_id=5, eos_token_id=[2])
+    config = from_huggingface(gpt).config  # PAD also says what a model reads
+    assert (config.bos_id, config.pad_id, config.eos_id) == (4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (Transformer(TransformerConfig.preset("tiny")), "attention_bias: got False"),
+        (
+            Transformer(TransformerConfig.preset("tiny", norm="pre")),
+            "attention_bias: .*as PegasusForConditionalGeneration",
+        ),
+        (
+            Llama(LlamaConfig.preset("tiny", qk_norm=True, qkv_bias=True)),
+            "expected False, as Qwen2ForCausalLM has it",
+        ),
+        (Llama(LlamaConfig.preset("tiny", window=8, n_full_layers=1)), "n_full_layers"),
+        (nn.Linear(2, 2), "model: got 'Linear', expected GPT or BERT"),
+    ],
+    ids=lambda given: "",
+)
+def test_what_theirs_cannot_be_is_refused(model, words):
+    with pytest.raises(ValueError, match=words):
+        to_huggingface(model)
+
+
+# ---- Models of ours ----
 
 
 def models_of_ours():
@@ -739,6 +898,8 @@ def models_of_ours():
         Llama(llama),
         Llama(llama.replace(qk_norm=True, tie_weights=False)),
         Llama(llama.replace(qkv_bias=True, d_k=10, rope_factor=8.0)),
+        Llama(llama.replace(n_experts=3, window=4)),
+        Llama(llama.replace(n_experts=3, qk_norm=True)),
     )
     yield from (
         captioner,
@@ -748,25 +909,9 @@ def models_of_ours():
     )
 
 
-@pytest.mark.parametrize(
-    "model", list(models_of_ours()), ids=lambda model: type(model).__name__
-)
-def test_a_model_of_ours_goes_through_both_kinds_of_folder(model, tmp_path):
-    "Every weight is the same to the last bit, but for the pooler that BertForMaskedLM has not."
-    randomised(model)
-    copies = [load_model(save_model(model, tmp_path / "ours"), type(model))]
-    if type(model) is not Captioner:
-        to_huggingface(torch.compile(model, backend="eager")).save_pretrained(
-            tmp_path / "theirs"
-        )
-        copies.append(from_huggingface(tmp_path / "theirs"))
-    for read in copies:
-        assert type(read) is type(model) and not read.training
-        state = read.state_dict()
-        for name, weight in model.state_dict().items():
-            assert torch.equal(weight, state[name]) or (
-                "pooler" in name and type(model) is MaskedLanguageModel
-            ), name
+def source_and_target():
+    ids = torch.tensor([[7, 8, 9, 10, 11], [9, 8, 7, 6, 5]])
+    return ids, ids + 1
 
 
 class CountCopies(TorchDispatchMode):
@@ -831,9 +976,11 @@ def test_loading_draws_nothing_and_copies_each_number_once(model, tmp_path):
             if any(word in name for word in ("normal", "uniform", "rand", "bernoulli"))
         }
         assert not drawn, drawn
-        # orders of rows have as many numbers as a matrix has rows; Marian has tables, too
+        # orders have as many numbers as a matrix has rows, and what is put in order is copied twice
         more = counted.n_copied - for_tables - n_numbers
-        assert 0 <= more < 5000 + for_tables
+        reordered = n_numbers if type(model) in (Transformer, Llama) else 0
+        in_order = reordered if load is from_huggingface else 0
+        assert 0 <= more < 5000 + for_tables + in_order
         same_in_all(read, model)
         file = next(Path(given[0]).glob("model.safetensors"))
         file.write_bytes(bytes(len(file.read_bytes())))  # it has its own numbers
@@ -905,7 +1052,7 @@ def test_a_folder_of_format_3_is_read(model, tmp_path):
 def test_a_folder_of_format_3_gives_the_same_logits(tmp_path):
     model = randomised(Transformer(TransformerConfig.preset("tiny", attention_bias=True)))
     save_in_format_3(model, tmp_path / "old")
-    inputs = inputs_of("MarianMTModel")
+    inputs = source_and_target()
     assert torch.equal(load_model(tmp_path / "old", Transformer)(*inputs), model(*inputs))
 
 
@@ -914,7 +1061,7 @@ def test_peft_finds_the_projections_by_their_usual_names():
     "LoRA on queries and values, and then merged into their matrices."
     peft = pytest.importorskip("peft")
     model = randomised(Transformer(TransformerConfig.preset("tiny")))
-    inputs = inputs_of("MarianMTModel")
+    inputs = source_and_target()
     before = model(*inputs)
 
     adapted = peft.get_peft_model(
@@ -1123,96 +1270,34 @@ def test_compiled_models_are_taken_as_what_they_wrap():
 
 
 def spoil_tensors(rng, folder):
-    "Some tensors removed, renamed, exchanged, reshaped, retyped, added, or with other numbers in them."
+    "One to three tensors removed, renamed, exchanged, reshaped, retyped, added, or with another number in them."
     tensors = dict(folder.tensors)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         name, other = rng.sample(sorted(tensors), 2)
         tensor = tensors[name]
-        way = rng.choice(
+        number = tensor.clone().view(-1)
+        if len(number):
+            number[rng.randrange(len(number))] = rng.choice([float("nan"), rng.gauss(0, 3)])
+        new_name = rng.choice([f"{name}x", name.upper(), name.replace("1", "2"), "x", ""])
+        shape = [rng.randint(0, 5) for _ in range(rng.randint(0, 4))]
+        dtype = rng.choice([torch.float16, torch.float64, torch.int8, torch.bool])
+        tensors |= rng.choice(
             [
-                "drop",
-                "rename",
-                "swap",
-                "shape",
-                "flat",
-                "type",
-                "add",
-                "number",
-                "nan",
-                "layer",
-                "move",
-                "prefix",
-                "transpose",
-                "cut",
+                {name: None},
+                {name: None, new_name: tensor},
+                {name: tensors[other], other: tensor},
+                {name: torch.randn(shape)},
+                {name: tensor.flatten()},
+                {name: tensor.t() if tensor.ndim == 2 else tensor[None]},
+                {name: tensor[:-1] if tensor.ndim else tensor},
+                {name: tensor.to(dtype)},
+                {name: number.view(tensor.shape)},
+                {new_name: torch.randn(24, 24)},
+                {"lm_head.weight": torch.randn(50, 24)},
+                {n: None for n in tensors if ".1." in n},
             ]
         )
-        if way in ("drop", "rename"):
-            del tensors[name]
-        if way == "rename":
-            tensors[
-                rng.choice(
-                    [
-                        name + "x",
-                        name[:-1],
-                        name.upper(),
-                        name.replace("1", "2"),
-                        "model." + name,
-                        name.partition(".")[2] or "x",
-                        "",
-                    ]
-                )
-            ] = tensor
-        if way == "swap":
-            tensors[name], tensors[other] = tensors[other], tensor
-        if way == "shape":
-            tensors[name] = torch.randn(
-                [rng.randint(0, 5) for _ in range(rng.randint(0, 4))]
-            )
-        if way == "flat":
-            tensors[name] = tensor.reshape(
-                rng.choice([(-1,), (1, *tensor.shape), (*tensor.shape, 1)])
-            )
-        if way == "type":
-            tensors[name] = tensor.to(
-                rng.choice(
-                    [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool]
-                )
-            )
-        if way == "add":
-            tensors[
-                rng.choice(
-                    [
-                        "lm_head.weight",
-                        "x",
-                        name + ".1",
-                        "pooler.dense.weight",
-                        "bert.pooler.dense.bias",
-                    ]
-                )
-            ] = torch.randn(rng.choice([(50, 24), (24, 24), (1,)]))
-        if way in ("number", "nan"):
-            tensors[name] = tensor.clone()
-            tensors[name].view(-1)[
-                rng.randrange(max(tensor.numel(), 1)) if tensor.numel() else slice(0)
-            ] = float("nan") if way == "nan" else rng.gauss(0, 3)
-        if way == "layer":
-            tensors = {
-                key: value
-                for key, value in tensors.items()
-                if f".{rng.choice('01')}." not in key
-            } or tensors
-        if way == "move":
-            tensors = {key.replace(".0.", ".7."): value for key, value in tensors.items()}
-        if way == "prefix":
-            tensors = {
-                rng.choice(["bert.", "transformer.", "vit.", "model.", "module."])
-                + key: value
-                for key, value in tensors.items()
-            }
-        if way == "transpose" and tensor.ndim == 2:
-            tensors[name] = tensor.t()
-        if way == "cut":
-            tensors[name] = tensor[: max(len(tensor) - 1, 0)] if tensor.ndim else tensor
+        tensors = {n: tensor for n, tensor in tensors.items() if tensor is not None}
         if len(tensors) < 2:
             break
     folder.write({name: tensor.clone() for name, tensor in tensors.items()})
@@ -1222,9 +1307,9 @@ def spoil_bytes(rng, folder):
     "One file with bits flipped, bytes gone or repeated."
     file = rng.choice([folder.file, folder.file, folder.config_file])
     content = bytearray(file.read_bytes())
-    header = (
-        int.from_bytes(content[:8], "little") + 8 if file == folder.file else len(content)
-    )
+    header = len(content)
+    if file == folder.file:
+        header = int.from_bytes(content[:8], "little") + 8
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(rng.choice([min(header, len(content)), len(content)]))
         if rng.random() < 0.7:
@@ -1239,36 +1324,11 @@ def spoil_bytes(rng, folder):
 
 
 def spoil_options(rng, folder):
-    "One option of the configuration changed, removed or added."
+    "One option of the configuration changed or removed."
     options = json.loads(folder.config_file.read_text())
     name = rng.choice(sorted(options))
-    value = options[name]
-    wrong = [
-        None,
-        -1,
-        0,
-        1,
-        2,
-        3,
-        2.5,
-        10**9,
-        10**30,
-        "",
-        "relu",
-        "gelu",
-        "tanh",
-        [],
-        [1, 2],
-        {},
-        True,
-        False,
-        float("nan"),
-    ]
-    options[name] = (
-        value * 2
-        if isinstance(value, (int, float)) and rng.random() < 0.2
-        else rng.choice(wrong)
-    )
+    wrong = [None, -1, 0, 1, 3, 2.5, 10**9, 10**30, "", "relu", "gelu", [1, 2], {}, True]
+    options[name] = rng.choice([*wrong, False, float("nan")])
     if rng.random() < 0.2:
         del options[name]
     folder.config_file.write_text(json.dumps(options))
@@ -1291,208 +1351,27 @@ def outcome(folder, kind):
             **more(kind),
         )
         difference = gap(ours, theirs.eval())
-    except (
-        IndexError,
-        OverflowError,
-        ValueError,
-    ):  # few positions, an id of 1e30, a dropout that ours does not have
-        return "theirs"
+    except (IndexError, OverflowError, ValueError):
+        return "theirs"  # few positions, an id of 1e30, a dropout that ours does not have
     assert not info["missing_keys"] and not info["mismatched_keys"], info
     assert difference < 1e-4
     return "equal"
 
 
-def fuzz(path, seed, tries):
-    rng, counts = random.Random(seed), {}
-    kind, sizes = (
-        rng.choice(KINDS),
-        rng.choice(
-            [
-                {},
-                dict(heads=3, hidden=24),
-                dict(heads=2, width=24, layers=1),
-                dict(heads=6, width=48, layers=3),
-            ]
-        ),
-    )
-    folder = Folder(path, theirs_of(kind, **sizes))
-    whole = {file: file.read_bytes() for file in (folder.file, folder.config_file)}
-    for i in range(tries):
-        for file, content in whole.items():
-            file.write_bytes(content)
-        state = rng.getstate()
-        try:
-            rng.choice([spoil_tensors, spoil_tensors, spoil_bytes, spoil_options])(
-                rng, folder
-            )
-            found = outcome(folder, kind)
-        except BaseException as error:
-            keep = Path(os.environ.get("FUZZ_KEEP", path))
-            raise AssertionError(
-                f"{kind}, seed {seed}, try {i}, {sizes}: {type(error).__name__}: {error} ({keep}, {hash(state)})"
-            ) from error
-        counts[found] = counts.get(found, 0) + 1
-    return counts
-
-
 @pytest.mark.parametrize("number", range(200 if LONG else 8))
 def test_a_spoilt_folder_is_refused_or_read_as_they_read_it(tmp_path, number):
-    counts = fuzz(tmp_path, number, 60 if LONG else 15)
+    rng, counts = random.Random(number), {}
+    kind = rng.choice(KINDS)
+    folder = Folder(tmp_path, theirs_of(kind))
+    whole = {file: file.read_bytes() for file in (folder.file, folder.config_file)}
+    for i in range(60 if LONG else 15):
+        for file, content in whole.items():
+            file.write_bytes(content)
+        spoil = rng.choice([spoil_tensors, spoil_tensors, spoil_bytes, spoil_options])
+        try:
+            spoil(rng, folder)
+            found = outcome(folder, kind)
+        except BaseException as error:
+            raise AssertionError(f"{kind}, seed {number}, try {i}: {error}") from error
+        counts[found] = counts.get(found, 0) + 1
     assert counts.get("refused", 0) > 0
-
-
-# ---- Classes that are only read ----
-
-NARROW = dict(
-    vocab_size=50,
-    hidden_size=24,
-    intermediate_size=40,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-)
-GROUPED = dict(NARROW, num_key_value_heads=2, pad_token_id=None)
-ROBERTA = dict(NARROW, max_position_embeddings=34, type_vocab_size=1, pad_token_id=1)
-DISTILBERT = dict(vocab_size=50, dim=24, hidden_dim=40, n_layers=2, n_heads=4)
-QWEN_EXPERTS = dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12)
-READ_ONLY = {
-    "RobertaModel": ROBERTA,
-    "RobertaForMaskedLM": ROBERTA,
-    "RobertaForSequenceClassification": dict(ROBERTA, num_labels=3),
-    "XLMRobertaModel": ROBERTA,
-    "XLMRobertaForMaskedLM": ROBERTA,
-    "XLMRobertaForSequenceClassification": dict(ROBERTA, num_labels=3),
-    "DistilBertModel": DISTILBERT,
-    "DistilBertForMaskedLM": DISTILBERT,
-    "MixtralForCausalLM": dict(GROUPED, num_local_experts=4, num_experts_per_tok=2),
-    "Phi3ForCausalLM": dict(GROUPED, sliding_window=4, eos_token_id=2),
-    "Qwen3MoeForCausalLM": dict(
-        GROUPED, **QWEN_EXPERTS, head_dim=8, norm_topk_prob=True, eos_token_id=2
-    ),
-}
-
-
-def read_only(kind, **options):
-    found = getattr(transformers, kind)
-    return randomised(found(found.config_class(**{**READ_ONLY[kind], **options})))
-
-
-@pytest.mark.filterwarnings("ignore:their model has no pooler")
-@pytest.mark.parametrize("way", ["model", "folder"])
-@pytest.mark.parametrize("kind", READ_ONLY)
-@torch.no_grad()
-def test_classes_that_are_only_read_give_the_same(kind, way, tmp_path):
-    theirs = read_only(kind)
-    theirs.save_pretrained(tmp_path)
-    ours = from_huggingface(tmp_path if way == "folder" else theirs)
-    ids = torch.tensor([[7, 8, 9, 10, 11, 12], [9, 8, 7, 6, 5, 4]])
-    real = torch.ones_like(ids)
-    if theirs.config.pad_token_id is not None:
-        ids[1, 4:] = theirs.config.pad_token_id
-        real[1, 4:] = 0
-    found, expected = ours(ids), theirs(ids, attention_mask=real)[0]
-    if found.ndim == 3:
-        found, expected = found[real.bool()], expected[real.bool()]
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "kind, options",
-    [
-        ("MixtralForCausalLM", dict(num_experts_per_tok=3)),
-        ("MixtralForCausalLM", dict(num_experts_per_tok=1, num_local_experts=1)),
-        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=5)),
-        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1, norm_topk_prob=False)),
-    ],
-)
-@torch.no_grad()
-def test_any_number_of_experts_that_is_read_gives_the_same(kind, options):
-    theirs = read_only(kind, **options)
-    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
-    found, expected = from_huggingface(theirs)(ids), theirs(ids).logits
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", READ_ONLY)
-def test_a_tensor_that_is_missing_or_left_over_is_named(kind, tmp_path):
-    read_only(kind).save_pretrained(tmp_path)
-    file = tmp_path / "model.safetensors"
-    weights = load_file(file)
-    for name in list(weights):
-        if "pooler" in name:
-            continue  # ours may be new
-        without = {other: tensor for other, tensor in weights.items() if other != name}
-        save_file(without, file)
-        with pytest.raises(ValueError, match="missing|left over|of another shape"):
-            from_huggingface(tmp_path)
-    save_file({**weights, "strange": torch.zeros(2)}, file)
-    with pytest.raises(ValueError, match="left over: strange"):
-        from_huggingface(tmp_path)
-
-
-@pytest.mark.filterwarnings("ignore:their model has no pooler")
-@pytest.mark.parametrize("kind", READ_ONLY)
-def test_a_bert_of_another_name_goes_out_as_a_bert(kind):
-    ours = from_huggingface(read_only(kind))
-    if "Moe" in kind or "Mixtral" in kind:
-        with pytest.raises(ValueError, match="n_experts: got"):
-            to_huggingface(ours)
-        return
-    back = to_huggingface(ours)
-    head = kind.replace("XLM", "").replace("Roberta", "").replace("DistilBert", "")
-    expected = "MistralForCausalLM" if kind.startswith("Phi3") else f"Bert{head}"
-    assert type(back).__name__ == expected
-    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
-    with torch.no_grad():
-        torch.testing.assert_close(back(ids)[0], ours(ids), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "kind, options, words",
-    [
-        ("RobertaModel", dict(pad_token_id=0), "pad_token_id: got 0"),
-        ("Qwen3MoeForCausalLM", dict(norm_topk_prob=False), "norm_topk_prob: got False"),
-        ("Qwen3MoeForCausalLM", dict(num_experts_per_tok=1), "norm_topk_prob: got True"),
-        ("MixtralForCausalLM", dict(num_experts_per_tok=1), "num_experts_per_tok: got 1"),
-        ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0]), r"mlp_only_layers: got \[0\]"),
-        (
-            "Phi3ForCausalLM",
-            dict(
-                rope_parameters=dict(
-                    rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5
-                ),
-                hidden_size=32,
-            ),
-            "partial_rotary_factor: got 0.5",
-        ),
-    ],
-)
-def test_what_would_compute_something_else_is_refused(kind, options, words):
-    with pytest.raises(ValueError, match=words):
-        from_huggingface(read_only(kind, **options))
-
-
-# ---- Ids that only generation_config.json has ----
-
-
-@torch.no_grad()
-def test_an_answer_ends_where_generation_config_says(tmp_path):
-    theirs = read_only("Phi3ForCausalLM", eos_token_id=1, sliding_window=None)
-    theirs.lm_head.weight.zero_()
-    theirs.model.norm.weight.fill_(1.0)
-    theirs.generation_config.eos_token_id = [1, 0]  # all logits are equal: always 0
-    theirs.save_pretrained(tmp_path)
-    prompt = torch.tensor([[5, 6]])
-    expected = theirs.generate(prompt, do_sample=False, max_new_tokens=8)[0, 2:].tolist()
-    assert expected == [0]
-    for model in (theirs, tmp_path):
-        ours = from_huggingface(model)
-        assert ours.config.eos_id == (1, 0)
-        assert greedy_decode(ours, prompt, 8).ids[0].tolist() == expected
-
-
-def test_a_translator_begins_as_generation_config_says(tmp_path):
-    theirs = theirs_of("MarianMTModel")
-    theirs.generation_config.decoder_start_token_id = 4
-    theirs.save_pretrained(tmp_path)
-    assert from_huggingface(theirs).config.bos_id == 4
-    assert from_huggingface(tmp_path).config.bos_id == 4

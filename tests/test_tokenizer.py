@@ -281,3 +281,88 @@ def test_many_texts_are_encoded_in_blocks_and_share_their_numbers():
     found = TOKENIZER.encode_all(iter(many))
     assert found == [TOKENIZER.encode(text) for text in many]
     assert len({id(i) for ids in found for i in ids}) <= len(TOKENIZER)
+
+
+# ---- Tokenizers of Hugging Face ----
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    found = hugging_face_tokenizer(tmp_path / "tokenizer")
+    found.theirs.chat_template = (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}<eos>{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{% endif %}"
+    )
+    return found
+
+
+def test_a_prompt_keeps_what_is_in_front_and_loses_what_would_end_it(theirs):
+    from tokenizers.processors import TemplateProcessing
+
+    bos, eos = theirs.theirs.bos_token_id, theirs.theirs.eos_token_id
+    theirs.theirs.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<bos> $A <eos>", special_tokens=[("<bos>", bos), ("<eos>", eos)]
+    )
+    assert theirs.encode_prompt("cat") == [bos, *theirs.encode("cat")]
+    assert eos not in theirs.encode("one <eos> two")  # nor are they read from a text
+
+
+def test_chats_are_written_by_the_template_or_refused(theirs):
+    chat = theirs.encode_chat([{"role": "user", "content": "cat"}])
+    assert theirs.theirs.decode(chat) == "user: cat<eos>assistant:"
+    for wrong in (["text"], [{"role": "user"}], [{"role": "user", "content": 3}]):
+        with pytest.raises(ValueError):
+            theirs.encode_chat(wrong)
+    theirs.theirs.chat_template = None
+    with pytest.raises(ValueError, match="no chat template"):
+        theirs.encode_chat([{"role": "user", "content": "Hi"}])
+
+
+def test_a_folder_with_code_or_without_a_tokenizer_is_refused(theirs, tmp_path):
+    with pytest.raises(
+        ValueError, match="theirs: got 'BPETokenizer', expected a tokenizer"
+    ):
+        type(theirs)(TOKENIZER)
+    for wrong in ([("one",)], ["ab"], [("a", "b", "c")]):
+        with pytest.raises(ValueError, match="pairs: got"):
+            theirs.encode_pairs(wrong)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no readable tokenizer"):
+        type(theirs).load(tmp_path / "empty")
+    folder = theirs.save(tmp_path / "harm")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config |= dict(tokenizer_class="Harm", auto_map={"AutoTokenizer": ["harm.Harm", None]})
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    (folder / "harm.py").write_text("raise SystemExit('it was run')")
+    with pytest.raises(ValueError, match="holds no readable tokenizer"):
+        type(theirs).load(folder)
+
+
+def test_a_translator_needs_a_tokenizer_that_fits(theirs, tmp_path):
+    from annotated_transformer.interop.hf_tokenizer import load_translator
+
+    transformers = pytest.importorskip("transformers")
+    sizes = dict(encoder_layers=1, decoder_layers=1, d_model=32, scale_embedding=True)
+    config = transformers.MarianConfig(
+        vocab_size=40, pad_token_id=39, decoder_start_token_id=39, **sizes
+    )
+    small = tmp_path / "small"
+    transformers.MarianMTModel(config).save_pretrained(small)
+    theirs.save(small)
+    with pytest.raises(ValueError, match="tokens', expected at most 41"):
+        load_translator(small, "cpu")
+
+    gpt = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=400)
+    transformers.GPT2LMHeadModel(gpt).save_pretrained(small)
+    with pytest.raises(ValueError, match="model: got 'GPT', expected an encoder-decoder"):
+        load_translator(small, "cpu")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_translator(tmp_path / "nowhere", "cpu")
+
+    model = Transformer(TransformerConfig.preset("tiny", vocab_size=len(theirs)))
+    ours = save_model(model, tmp_path / "ours", theirs)
+    assert len(load_translator(ours, "cpu").tokenizer) == len(theirs)
+    path = ours / "tokenizer.json"
+    path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    with pytest.raises(ValueError, match="is damaged"):
+        load_translator(ours, "cpu")

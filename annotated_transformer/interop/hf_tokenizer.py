@@ -18,7 +18,7 @@ from annotated_transformer.base.atomic_folders import (
     check_files,
     wait_for_folder,
 )
-from .families import hugging_face, model_folder
+from .huggingface import hugging_face, model_folder
 from .huggingface import from_huggingface
 from ..base.devices import pick_device
 from ..core.transformer import Transformer

@@ -21,7 +21,7 @@ from support.machine import Results, arguments, rounded, seconds
 from annotated_transformer.base.config import SpecialTokens
 from annotated_transformer.decoding.greedy import greedy_decode
 from annotated_transformer.generation import load_language_model
-from annotated_transformer.interop.families import model_folder
+from annotated_transformer.interop.huggingface import model_folder
 from annotated_transformer.interop.huggingface import from_huggingface
 from annotated_transformer.decoding.search import beam_search
 from annotated_transformer.decoding.decoding_speed import prepare_for_decoding
