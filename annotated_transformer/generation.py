@@ -32,8 +32,7 @@ from .base.model_files import load_model
 from .decoding.greedy import decode_steps
 from .decoding.sampling import sampler
 from .interop.hf_tokenizer import HuggingFaceTokenizer
-from .interop.huggingface import read_options
-from .interop.huggingface import from_huggingface
+from .interop.huggingface import from_huggingface, read_options
 from .models.gpt import GPT, DecoderOnly
 from .models.llama import Llama
 from .text.bpe import BPETokenizer

@@ -21,7 +21,7 @@ PAGES = [
     "1_model/2_attention",  # formulas, code and tests
     "4_copy_task/5_attention_view",  # a picture that moves
     "9_practice/3_check_transformer",  # tables, and a report in plain text
-    "reference/weight_maps",  # wide tables
+    "reference/hugging_face_families",  # wide tables
     "reference/diagrams",  # drawings
     "genindex",  # made by Sphinx alone
 ]
@@ -192,7 +192,7 @@ def test_page_fits_a_phone(browser, address, axe, page):
 
 def test_page_fits_a_small_window(browser, address):
     with window(browser, 1024, 768):
-        visit(browser, f"{address}reference/weight_maps.html")
+        visit(browser, f"{address}reference/hugging_face_families.html")
         unfold(browser)
 
         assert not is_too_wide(browser)
