@@ -21,7 +21,7 @@ from annotated_transformer.debugging.probes import (
 # %% auto #0
 __all__ = ['USUAL_BASES', 'repeated_token', 'ignores_positions', 'swap_effect', 'telling_outputs', 'probe_order',
            'adds_positions_twice', 'turns', 'rotary_angles', 'rotary_bases', 'rotary_settings', 'configured_bases',
-           'has_stretched_angles', 'probe_rotary']
+           'has_stretched_angles', 'probe_rotary', 'explain_turns', 'judge_base']
 
 # %% ../../nbs/reference/probes_of_positions.ipynb #repeated
 def repeated_token(
@@ -263,15 +263,10 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
     most = (queries.norm(dim=-1).max() * keys.norm(dim=-1).max()).item()
     limit = relative_limit(subject) * most
     if off > limit:
-        of_queries, of_keys = rotary_angles(queries), rotary_angles(keys)
-        cause = 'are numbers paired in two ways, as halves and as neighbours?'
-        if of_queries and of_keys and {*of_queries}.isdisjoint(of_keys):
-            cause = f'queries are paired as {[*of_queries][0]}, and keys as {[*of_keys][0]}'
-        elif of_queries and of_keys:
-            cause = 'queries and keys turn by other angles, or another way round'
         return ProbeResult(
             False,
-            f'the score of equal tokens depends on more than their distance; {cause}',
+            'the score of equal tokens depends on more than their distance; '
+            f'{explain_turns(queries, keys)}',
             off,
         )
 
@@ -284,6 +279,27 @@ def probe_rotary(subject: ModelUnderTest):  # what is examined
 
     if has_stretched_angles(subject.model) or is_coarse(subject):
         return ProbeResult(True, 'scores depend on the distance only')
+    return judge_base(subject, queries)
+
+
+def explain_turns(
+    queries: Tensor,  # N L Dk, of one token at each position
+    keys: Tensor,  # N L Dk
+) -> str:
+    "Why scores of equal tokens differ along a diagonal."
+    of_queries, of_keys = rotary_angles(queries), rotary_angles(keys)
+    if not of_queries or not of_keys:
+        return 'are numbers paired in two ways, as halves and as neighbours?'
+    if {*of_queries}.isdisjoint(of_keys):
+        return f'queries are paired as {[*of_queries][0]}, and keys as {[*of_keys][0]}'
+    return 'queries and keys turn by other angles, or another way round'
+
+
+def judge_base(
+    subject: ModelUnderTest,  # what is examined
+    queries: Tensor,  # N L Dk, of one token at each position
+) -> ProbeResult:
+    "Do the angles belong to the base that the configuration asks for, or to a usual one?"
     asked = configured_bases(subject.model)
     for layout, turned in rotary_angles(queries).items():
         bases = rotary_bases(turned, queries.shape[-1])

@@ -29,9 +29,9 @@ from annotated_transformer.debugging.probes import (
 # %% auto #0
 __all__ = ['PARTS_USED_TWICE', 'has_weights', 'unregistered_layers', 'parameters_of', 'gradients', 'more_inputs',
            'probe_gradient', 'unlearning_embeddings', 'layer_stacks', 'zero_matrices', 'watch_lengths', 'side_of',
-           'kept_calls', 'carried_times', 'reads_norm_only', 'probe_residual', 'with_noise', 'probe_memory',
-           'two_roles', 'repeated_layers', 'twins', 'shared_across_layers', 'zero_matrices_of', 'equal_matrices',
-           'probe_sharing']
+           'kept_calls', 'carried_times', 'reads_norm_only', 'tells_apart', 'carries', 'probe_residual', 'with_noise',
+           'other_memory', 'probe_memory', 'two_roles', 'repeated_layers', 'twins', 'shared_across_layers',
+           'zero_matrices_of', 'equal_matrices', 'probe_sharing']
 
 # %% ../../nbs/reference/probes_of_weights.ipynb #parameters
 def has_weights(
@@ -354,6 +354,26 @@ def reads_norm_only(
     return True
 
 
+def tells_apart(
+    subject: ModelUnderTest,  # what is examined
+    others: tuple,  # inputs to compare with
+) -> bool:
+    "Whether the model gives them other logits than the subject's inputs."
+    before = subject.logits(*subject.inputs)
+    moved = (subject.logits(*others) - before).abs().max()
+    return bool(not moved <= 1e-6 * before.abs().max())  # NaN is no proof
+
+
+def carries(
+    subject: ModelUnderTest,  # what is examined
+    part: nn.Module,  # of the model, a layer or a stack of them
+    others: tuple,  # inputs to compare with
+) -> bool:
+    "Whether inputs can be told apart past a part whose matrices are zero."
+    with every_operation(), zero_matrices(part):
+        return tells_apart(subject, others)
+
+
 def probe_residual(subject: ModelUnderTest):  # what is examined
     "Does each sub-layer add to what it reads?"
     judged = 0
@@ -362,22 +382,16 @@ def probe_residual(subject: ModelUnderTest):  # what is examined
         if side is None:
             continue
         others = subject.replaced(side, subject.inputs[side].flip(0))
-
-        def differ(others=others):
-            before = subject.logits(*subject.inputs)
-            moved = (subject.logits(*others) - before).abs().max()
-            return not moved <= 1e-6 * before.abs().max()  # NaN is no proof
-
-        def carries(part):
-            with every_operation(), zero_matrices(part):
-                return differ()
-
-        if not differ():
+        if not tells_apart(subject, others):
             continue  # an input that is ignored says nothing
         judged += 1
 
-        if not carries(stack):
-            cut = [f'{name}.{i}' for i, layer in enumerate(stack) if not carries(layer)]
+        if not carries(subject, stack, others):
+            cut = [
+                f'{name}.{i}'
+                for i, layer in enumerate(stack)
+                if not carries(subject, layer, others)
+            ]
             return ProbeResult(
                 False,
                 f'without its matrices, {format_names(cut or [name])} passes nothing on: a '
@@ -417,6 +431,23 @@ def with_noise(
     return output + torch.randn_like(output)
 
 
+def other_memory(
+    subject: ModelUnderTest,  # an encoder-decoder
+) -> int | None:  # the first such layer
+    "A layer of the decoder that reads another memory than layer 0."
+    lengths = [ids.shape[1] for ids in subject.inputs]
+    memories = [
+        record.key_input
+        for record in record_attention(subject, *subject.inputs)
+        if [*record.scores.shape[-2:]] == lengths[::-1] and record.key_input is not None
+    ]
+    for n, other in enumerate(memories):
+        one = memories[0]
+        if one.shape == other.shape and not torch.allclose(one, other, atol=1e-4):
+            return n
+    return None
+
+
 def probe_memory(subject: ModelUnderTest):  # what is examined
     "Does each layer of the decoder read what the last layer of the encoder wrote?"
     if len(subject.inputs) < 2:
@@ -446,21 +477,14 @@ def probe_memory(subject: ModelUnderTest):  # what is examined
                 'taken from an earlier layer',
             )
 
-    lengths = [ids.shape[1] for ids in subject.inputs]
-    memories = [
-        record.key_input
-        for record in record_attention(subject, *subject.inputs)
-        if [*record.scores.shape[-2:]] == lengths[::-1] and record.key_input is not None
-    ]
-    for n, other in enumerate(memories[1:], 1):
-        one = memories[0]
-        if one.shape == other.shape and not torch.allclose(one, other, atol=1e-4):
-            return ProbeResult(
-                None,
-                f'layers 0 and {n} of the decoder read different memories; each should read '
-                'the output of the whole encoder',
-                note=True,
-            )
+    n = other_memory(subject)
+    if n is not None:
+        return ProbeResult(
+            None,
+            f'layers 0 and {n} of the decoder read different memories; each should read '
+            'the output of the whole encoder',
+            note=True,
+        )
     if not judged:
         return ProbeResult(None, 'not judged: no list of layers of the encoder was found')
     return ProbeResult(
