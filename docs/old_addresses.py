@@ -108,7 +108,7 @@ MOVED = {
     "93_cli": "reference/command_line",
     "94_utils.atomic_folders": "reference/atomic_folders",
     "95_figures.diagrams": "reference/diagrams",
-    "96_figures.svg": "reference/svg",
+    "96_figures.svg": "reference/diagrams",
     "97_reliability": "reference/atomic_folders",
     "98_utils.signals": "2_training/5_callbacks",
     "99_utils.progress": "reference/progress",

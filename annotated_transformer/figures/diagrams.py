@@ -5,24 +5,263 @@
 # %% ../../nbs/reference/diagrams.ipynb #diagrams-code-2
 from __future__ import annotations
 
+import html
+import math
 import re
+import unicodedata
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from ..base.config import argument_error, check_choice
-from annotated_transformer.figures.svg import (
-    Diagram,
-    diagram,
-    svg_arrow,
-    svg_box,
-    svg_circle,
-    svg_colours,
-    svg_rect,
-    svg_text,
-    text_width,
-)
 
 # %% auto #0
-__all__ = ['PARTS', 'architecture', 'translation_diagram']
+__all__ = ['FONT', 'PARTS', 'Diagram', 'diagram', 'architecture', 'translation_diagram']
+
+# %% ../../nbs/reference/diagrams.ipynb #colours
+COLOURS = {  # kind -> fill and edge on a light page, then on a dark one
+    'page': '#ffffff none     #16181b none',
+    'ink': '#1f2328 none     #e8eaed none',
+    'muted': '#59636e none     #a3acb6 none',
+    'line': 'none    #57606a  none    #a3acb6',
+    'tip': '#57606a none     #a3acb6 none',
+    'link': 'none    #0b62b8  none    #5aaeff',
+    'frame': '#f3f5f7 #c5ccd4  #23272d #4d555f',
+    'token': '#ffffff #8c959f  #16181b #7d8690',
+    'embedding': '#fbdfe1 #bf6f78  #4b2a2e #c9828a',
+    'attention': '#ffe0bd #c8812b  #52371a #d69a52',
+    'norm': '#f6f3bf #a39a2f  #42401c #b0a94a',
+    'feed forward': '#cbe6f5 #4a90b5  #1b3c4f #64a8cb',
+    'linear': '#dfdcf4 #7f78c0  #322e55 #9a94d6',
+    'softmax': '#d0ebd5 #55995f  #1f4028 #6fb57a',
+}
+
+
+def css_class(
+    kind: str,  # one of `COLOURS`
+) -> str:
+    "The name of a kind in a style sheet."
+    return 'd-' + kind.replace(' ', '-')
+
+
+def svg_colours(
+    kind: str,  # one of `COLOURS`
+) -> str:  # attributes of an element
+    "The colours of a light page, and the class by which a dark one chooses others."
+    fill, edge, _, _ = COLOURS[kind].split()
+    return f'class="{css_class(kind)}" fill="{fill}" stroke="{edge}"'
+
+
+def dark_style(
+    elements: str,  # of SVG
+) -> str:  # a style sheet
+    "The colours of a dark page, for the kinds that are there."
+    rules = ''
+    for kind, colours in COLOURS.items():
+        _, _, fill, edge = colours.split()
+        if f'"{css_class(kind)}"' in elements:
+            rules += f'.diagram .{css_class(kind)} {{ fill: {fill}; stroke: {edge} }}\n'
+    return f'@media (prefers-color-scheme: dark) {{\n{rules}}}\n'
+
+# %% ../../nbs/reference/diagrams.ipynb #diagram
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif"
+
+
+@dataclass(frozen=True)
+class Diagram:
+    "A drawing: the text of an SVG file, which notebooks show as a picture."
+
+    title: str  # what it shows, also for those who cannot see it
+    svg: str = field(repr=False)  # the whole text
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def scaled(
+        self,
+        factor: float,  # 1 leaves it as it is
+    ) -> Diagram:
+        "The same drawing, shown larger or smaller."
+
+        def scale(match):
+            name, pixels = match.groups()
+            return f'{name}="{factor * float(pixels):g}"'
+
+        # the first tag holds the size of the whole
+        start, rest = self.svg.split('>', 1)
+        start = re.sub(r'\b(width|height)="([\d.]+)"', scale, start)
+        return Diagram(self.title, start + '>' + rest)
+
+    def save(self, path) -> Path:  # of the file
+        "Write the drawing to a file."
+        Path(path).write_text(self.svg, encoding='utf-8')
+        return Path(path)
+
+
+def diagram(
+    title: str,  # what it shows
+    width: float,  # of the whole, pixels
+    height: float,  # likewise
+    elements: str,  # of SVG; later ones cover earlier ones
+    *,
+    style: str = '',  # more rules of CSS
+    corner: tuple = (0, 0),  # x and y of the upper left corner
+) -> Diagram:
+    "Elements as a whole file, on a background of its own."
+    x, y = corner
+    background = (
+        f'<rect {svg_colours("page")} x="{x:g}" y="{y:g}" width="{width:g}" '
+        f'height="{height:g}" rx="8"/>\n'
+    )
+    elements = background + elements
+    words = html.escape(title)
+    return Diagram(
+        title,
+        f'''<svg xmlns="http://www.w3.org/2000/svg" class="diagram"
+ role="img" aria-label="{words}" viewBox="{x:g} {y:g} {width:g} {height:g}"
+ width="{width:g}" height="{height:g}" font-family="{FONT}">
+<title>{words}</title>
+<style>
+{dark_style(elements)}{style}</style>
+{elements}</svg>
+''',
+    )
+
+# %% ../../nbs/reference/diagrams.ipynb #svg-elements
+def text_width(
+    text: str,  # one line
+) -> int:  # columns, as many as letters where all are Latin
+    "Columns that a text fills in a font of one width: two for each Chinese character."
+    columns = 0
+    for character in text:
+        if unicodedata.category(character) in ('Mn', 'Me', 'Cf'):
+            continue  # over or under the one before, or nothing to see
+        columns += 2 if unicodedata.east_asian_width(character) in 'WF' else 1
+    return columns
+
+
+def svg_text(
+    x: float,  # of the anchor, pixels
+    y: float,  # of the middle of all lines
+    words: str,  # in lines
+    kind: str = 'ink',  # one of `COLOURS`
+    anchor: str = 'middle',  # start, middle or end of each line
+    *,
+    size: float = 14,  # of the letters, pixels
+    bold: bool = False,  # heavy letters
+) -> str:
+    "Words, in lines."
+    weight = 'bold' if bold else 'normal'
+    lines = str(words).split('\n')
+
+    elements = ''
+    for i, line in enumerate(lines):
+        base = y + size * (0.35 + 1.2 * (i - (len(lines) - 1) / 2))
+        elements += (
+            f'<text {svg_colours(kind)} x="{x:g}" y="{base:g}" '
+            f'text-anchor="{anchor}" font-size="{size}" '
+            f'font-weight="{weight}">{html.escape(line)}</text>\n'
+        )
+    return elements
+
+
+def svg_rect(
+    x: float,  # of the left edge
+    y: float,  # of the upper edge
+    width: float,  # pixels
+    height: float,  # pixels
+    kind: str,  # one of `COLOURS`
+    radius: float = 5,  # of the corners
+) -> str:
+    "A rectangle with round corners."
+    return (
+        f'<rect {svg_colours(kind)} x="{x:g}" y="{y:g}" width="{width:g}" '
+        f'height="{height:g}" rx="{radius}" stroke-width="1.3"/>\n'
+    )
+
+
+def svg_box(
+    x: float,  # of the middle
+    base: float,  # y of the lower edge
+    words: str,  # in lines
+    kind: str,  # one of `COLOURS`
+) -> tuple[str, float]:  # the element; y of its upper edge
+    "Words in a box, 120 pixels wide."
+    height = 12 + 17 * len(words.split('\n'))
+    top = base - height
+    box = svg_rect(x - 60, top, 120, height, kind)
+    return box + svg_text(x, base - height / 2, words), top
+
+
+def svg_circle(
+    x: float,  # of the middle
+    y: float,  # of the middle
+    radius: float,  # pixels
+    sign: str,  # an SVG path that begins in the middle
+) -> str:
+    "A circle with a sign in it."
+    return (
+        f'<circle {svg_colours("token")} cx="{x:g}" cy="{y:g}" r="{radius}" '
+        f'stroke-width="1.3"/>\n<path {svg_colours("line")} d="M{x:g} {y:g}{sign}" '
+        'stroke-width="1.4"/>\n'
+    )
+
+# %% ../../nbs/reference/diagrams.ipynb #svg-arrow
+def towards(
+    start: tuple[float, float],  # x and y
+    end: tuple[float, float],  # x and y
+    distance: float,  # from the start, pixels
+) -> tuple[float, float]:  # x and y
+    "The point at a distance from the start on the way to the end, half-way at most."
+    part = min(distance / math.dist(start, end), 0.5)
+    x, y = start
+    end_x, end_y = end
+    return x + part * (end_x - x), y + part * (end_y - y)
+
+
+def svg_arrow(
+    *points: tuple[float, float],  # x and y: the start, the corners, the end
+) -> str:
+    "A line with round corners and a tip at its end."
+    x, y = points[-1]
+
+    # the direction of the last piece: a step of one pixel along it is (dx, dy), a step to
+    # its side (-dy, dx)
+    last_x, last_y = points[-2]
+    length = math.dist(points[-2], points[-1])
+    dx = (x - last_x) / length
+    dy = (y - last_y) / length
+
+    # the tip: a triangle, 7 pixels long and 7 wide
+    back_x = x - 7 * dx
+    back_y = y - 7 * dy
+    tip = [
+        (x, y),
+        (back_x - 3.5 * dy, back_y + 3.5 * dx),
+        (back_x + 3.5 * dy, back_y - 3.5 * dx),
+    ]
+
+    # the line stops 5 pixels early, inside the tip, or it would blunt the point
+    line = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
+
+    def at(point):
+        point_x, point_y = point
+        return f'{point_x:g} {point_y:g}'
+
+    # straight to 7 pixels before a corner (L), then a curve to 7 pixels behind it, which
+    # the corner pulls to its side (Q)
+    route = f'M{at(line[0])}'
+    for before, corner, after in zip(line, line[1:], line[2:]):
+        curve_start = towards(corner, before, 7)
+        curve_end = towards(corner, after, 7)
+        route += f' L{at(curve_start)} Q{at(corner)} {at(curve_end)}'
+    route += f' L{at(line[-1])}'
+
+    triangle = ' '.join(f'{a:g},{b:g}' for a, b in tip)
+    return (
+        f'<path {svg_colours("line")} d="{route}" stroke-width="1.4"/>\n'
+        f'<polygon {svg_colours("tip")} points="{triangle}"/>\n'
+    )
 
 # %% ../../nbs/reference/diagrams.ipynb #part-names
 PARTS = {  # what can be highlighted -> what it is
