@@ -18,9 +18,14 @@ class Table:
         self.lines = lines
 
     def _repr_markdown_(self):
+        _, *rows = self.lines
+        align = ['---']
+        for column in list(zip(*rows))[1:]:  # numbers to the right, words to the left
+            starts = [cell.strip('*`"')[:1] for cell in column if cell not in ('nan', 'inf')]
+            align.append('---' if any(start.isalpha() for start in starts) else '--:')
+
         head, *body = ['| ' + ' | '.join(line) + ' |' for line in self.lines]
-        align = '|---' + '|--:' * (len(self.lines[0]) - 1) + '|'
-        return '\n'.join([head, align, *body])
+        return '\n'.join([head, '|' + '|'.join(align) + '|', *body])
 
     def __repr__(self):
         return self._repr_markdown_()
