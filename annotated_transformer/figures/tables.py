@@ -21,7 +21,9 @@ class Table:
         _, *rows = self.lines
         align = ['---']
         for column in list(zip(*rows))[1:]:  # numbers to the right, words to the left
-            starts = [cell.strip('*`"')[:1] for cell in column if cell not in ('nan', 'inf')]
+            starts = [
+                cell.strip('*`"')[:1] for cell in column if cell not in ('nan', 'inf')
+            ]
             align.append('---' if any(start.isalpha() for start in starts) else '--:')
 
         head, *body = ['| ' + ' | '.join(line) + ' |' for line in self.lines]
