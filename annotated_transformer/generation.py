@@ -10,7 +10,6 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base.atomic_folders import MANIFEST, wait_for_folder
+from .base.atomic_folders import MANIFEST
 from annotated_transformer.base.config import (
     SpecialTokens,
     argument_error,
@@ -36,9 +35,13 @@ from .interop.huggingface import from_huggingface, read_options
 from .models.gpt import GPT, DecoderOnly
 from .models.llama import Llama
 from .text.bpe import BPETokenizer
-from .text.tokenizer import CharTokenizer
-from .text.tokenizer import Tokenizer, check_text
-from .text.tokenizer import WordTokenizer
+from annotated_transformer.text.tokenizer import (
+    CharTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    check_text,
+)
+from .translator import check_holds_model
 
 # %% auto #0
 __all__ = ['N_UNSETTLED', 'TOKENIZERS', 'LANGUAGE_MODELS', 'stream_ids', 'stream_pieces', 'cut_at_stop', 'prompt_ids',
@@ -290,8 +293,8 @@ def load_language_model(
     `ValueError` that names what is missing or wrong."""
     place = pick_device(device)
     folder = Path(source)
-    with suppress(FileNotFoundError):
-        wait_for_folder(folder)  # it may be replaced just now
+    if folder.exists():
+        check_holds_model(folder)
 
     if (folder / MANIFEST).is_file():  # written by `save_model`
         kind = str(read_options(folder).get('model'))

@@ -271,3 +271,31 @@ def test_a_manifest_lists_files_at_any_depth(folder):
     files = json.loads((folder / MANIFEST).read_text())["files"]
     assert files == describe_files(folder)
     assert files["deep/c"] == dict(size=26, crc32="2b7d34d3")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("target", ["../elsewhere.txt", "nowhere.txt"])
+def test_links_of_others_are_kept_as_they_are(tmp_path, target):
+    (tmp_path / "elsewhere.txt").write_text("a")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "link").symlink_to(target)
+
+    with write_folder(tmp_path / "run", overwrite=True) as new:
+        (new / "ours.txt").write_text("b")
+
+    assert os.readlink(tmp_path / "run" / "link") == target
+    assert (tmp_path / "run" / "ours.txt").read_text() == "b"
+
+
+def test_a_disk_that_is_full_at_the_last_moment_is_an_oserror(tmp_path, monkeypatch):
+    write(tmp_path / "run", a="1")
+
+    def full(old, new):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", full)
+        with pytest.raises(OSError, match="No space left"):
+            write(tmp_path / "run", a="2")
+
+    assert (tmp_path / "run" / "a").read_text() == "1"

@@ -6,6 +6,7 @@ import pickle
 import random
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -1375,3 +1376,16 @@ def test_a_spoilt_folder_is_refused_or_read_as_they_read_it(tmp_path, number):
             raise AssertionError(f"{kind}, seed {number}, try {i}: {error}") from error
         counts[found] = counts.get(found, 0) + 1
     assert counts.get("refused", 0) > 0
+
+
+def test_to_torch_refuses_a_model_with_a_part_of_its_own():
+    from annotated_transformer.core.rotary import RotaryAttention
+
+    @dataclass(frozen=True)
+    class Turned(TransformerConfig):
+        def attention(self, i):
+            return self.attention_of_kind(RotaryAttention)
+
+    model = Transformer(Turned.preset("tiny", vocab_size=20))
+    with pytest.raises(ValueError, match="self_attention: got 'RotaryAttention'"):
+        to_torch(model)

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from project import ROOT, call
 
-from annotated_transformer import cli, translate
+from annotated_transformer import Transformer, TransformerConfig, cli, translate
 from annotated_transformer.training.checkpoint import Checkpoints, KeepEvaluated
 from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer.training.history import History
@@ -620,3 +620,21 @@ def test_numbers_in_chinese_are_cut_into_characters():
     target = max((target for _, target in text.test), key=len)
     assert tokenizer.words(tokenizer.encode(target)) == [*target]
     assert tokenizer.decode(train_ids[0][1]) == text.train[0][1]
+
+
+def test_without_the_best_epoch_the_mean_of_the_last_is_there(tmp_path):
+    "Its write may have failed, and the history still names it."
+
+    save_model(Transformer(TransformerConfig.preset("tiny", vocab_size=9)), tmp_path / "b")
+
+    class Kept:
+        folder = tmp_path
+
+        def folders(self):
+            return {2: tmp_path / "b"}
+
+        def best_step(self, history):
+            return 1
+
+    models = candidate_models(TranslationConfig(), None, Kept(), torch.device("cpu"))
+    assert list(models) == ["last epoch"]

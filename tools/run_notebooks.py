@@ -66,20 +66,8 @@ def fingerprint(cells) -> str:
         "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
     ]
     run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
-    return digest([without_comments(source) for source in run])
-
-
-def old_fingerprint(cells) -> str:
-    "The same with comments, as notebooks have it that weren't run since."
-    sources = [
-        "".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"
-    ]
-    run = [source for source in sources if not is_skipped(source, skipped_flags(set()))]
-    return digest(run)
-
-
-def digest(sources: list) -> str:
-    return hashlib.sha256("\n\n".join(sources).encode()).hexdigest()[:16]
+    code = "\n\n".join(without_comments(source) for source in run)
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
 class Client(NotebookClient):

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from .config import argument_error
+from .config import argument_error, printable
 
 # %% auto #0
 __all__ = ['MANIFEST', 'MAX_NAME_BYTES', 'sha256', 'crc32', 'describe_files', 'read_manifest', 'check_files', 'foreign_files',
@@ -162,7 +162,8 @@ def check_replaceable(
 
     foreign = foreign_files(folder)
     if foreign and not overwrite:
-        shown = ', '.join(foreign[:3]) + (', ...' if len(foreign) > 3 else '')
+        shown = ', '.join(map(printable, foreign[:3]))
+        shown += ', ...' if len(foreign) > 3 else ''
         raise argument_error(
             'folder',
             given,
@@ -222,7 +223,8 @@ def write_folder(
                     shutil.copy2(folder / name, new / name, follow_symlinks=False)
 
         for path in [*new.rglob('*'), new]:
-            flush(path)
+            if not path.is_symlink():  # a relative one leads nowhere until it's in its place
+                flush(path)
         swap(new, folder)
         flush(folder.parent)
     shutil.rmtree(old_path(folder), ignore_errors=True)
@@ -243,9 +245,11 @@ def swap(
             return
         except OSError as error:
             put_back(folder)
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+            if error.errno in (errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM):
                 expected = f'one that can be renamed ({error.strerror}); try one inside it'
                 raise argument_error('folder', str(folder), expected) from error
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise  # the disk is full, for example
         # another process came between them: try again
 
     raise argument_error('folder', str(folder), 'one that no other process is writing to')

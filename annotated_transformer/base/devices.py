@@ -111,7 +111,7 @@ def random_numbers_from(
     state: dict[str, Any],  # from `random_state`; changed
     device: torch.device,  # where the model is
 ) -> Iterator[None]:
-    "Draw from there in the block. Those outside don't notice."
+    "Use these random numbers in the block, and afterwards those of before."
     outside = random_state(device)
     set_random_state(state, device)
     try:
@@ -129,7 +129,7 @@ def draw_apart(
     "Batches with random numbers of their own: how much dropout draws changes none."
     state = random_state(device)
     with random_numbers_from(state, device):
-        torch.manual_seed(seed + 2**31)  # no seed of dropout, or both would be alike
+        torch.manual_seed(seed + 2**31)  # not dropout's seed, or both would draw the same
         random.seed(seed + 2**31)
         batches = iter(batches)
 

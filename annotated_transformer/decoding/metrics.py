@@ -20,7 +20,7 @@ from ..text.tokenizer import Tokenizer, check_text
 # people report: two scores can only be compared if they were computed in the same way.
 
 # %% auto #0
-__all__ = ['WITHOUT_BLANKS', 'MECAB', 'exact_match', 'exact_match_by_length', 'accuracy', 'wilson_interval', 'has_blanks',
+__all__ = ['WITHOUT_SPACES', 'MECAB', 'exact_match', 'exact_match_by_length', 'accuracy', 'wilson_interval', 'has_blanks',
            'bleu_tokenizer', 'require_sacrebleu', 'moses_words', 'bleu_of_words', 'score_translations', 'score_groups',
            'score_every_way']
 
@@ -88,7 +88,7 @@ def wilson_interval(
     return lowest, highest
 
 # %% ../../nbs/3_decoding/5_metrics.ipynb #without-blanks
-WITHOUT_BLANKS = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
+WITHOUT_SPACES = {'zh', 'ja', 'th', 'km', 'my', 'lo', 'bo', 'dz'}  # between words
 
 # %% ../../nbs/3_decoding/5_metrics.ipynb #mecab
 MECAB = {  # language -> sacreBLEU's rule, and the packages that it needs
@@ -101,7 +101,7 @@ def has_blanks(
     code: str,  # of a language
 ) -> bool:
     "Whether a language is written with blanks between words."
-    return base_language(code) not in WITHOUT_BLANKS
+    return base_language(code) not in WITHOUT_SPACES
 
 # %% ../../nbs/3_decoding/5_metrics.ipynb #bleu-tokenizer
 def bleu_tokenizer(

@@ -372,9 +372,9 @@ class BERTConversion(Conversion):
     def __init__(
         self,
         model_class: type,  # ours
-        goes_out: bool = True,  # whether one of ours becomes one of theirs
+        exportable: bool = True,  # whether one of ours becomes one of theirs
     ):
-        self.model_class, self.goes_out = model_class, goes_out
+        self.model_class, self.exportable = model_class, exportable
         self.renamed = ((r'Norm\.gamma$', 'Norm.weight'), (r'Norm\.beta$', 'Norm.bias'))
         self.weight_names = dict(self.body)
         if model_class is BERT:
@@ -390,7 +390,7 @@ class BERTConversion(Conversion):
             self.optional = tuple(f'bert.{name}' for name in self.lacking)
 
     def fits(self, ours: BERTConfig):
-        return self.goes_out
+        return self.exportable
 
     def more_options(self, theirs, found):
         if hasattr(theirs, 'hidden_dropout_prob'):
@@ -993,20 +993,20 @@ CONVERSIONS: dict[str, Conversion] = {  # class of theirs -> how it corresponds 
     'GPT2LMHeadModel': GPT2Conversion(),
     'BertModel': BERTConversion(BERT),
     'BertForMaskedLM': BERTConversion(MaskedLanguageModel),
-    'BertForPreTraining': BERTConversion(MaskedLanguageModel, goes_out=False),
+    'BertForPreTraining': BERTConversion(MaskedLanguageModel, exportable=False),
     'BertForSequenceClassification': BERTConversion(SentenceClassifier),
-    'RobertaModel': RoBERTaConversion(BERT, goes_out=False),
-    'RobertaForMaskedLM': RoBERTaConversion(MaskedLanguageModel, goes_out=False),
+    'RobertaModel': RoBERTaConversion(BERT, exportable=False),
+    'RobertaForMaskedLM': RoBERTaConversion(MaskedLanguageModel, exportable=False),
     'RobertaForSequenceClassification': RoBERTaConversion(
-        SentenceClassifier, goes_out=False
+        SentenceClassifier, exportable=False
     ),
-    'XLMRobertaModel': RoBERTaConversion(BERT, goes_out=False),
-    'XLMRobertaForMaskedLM': RoBERTaConversion(MaskedLanguageModel, goes_out=False),
+    'XLMRobertaModel': RoBERTaConversion(BERT, exportable=False),
+    'XLMRobertaForMaskedLM': RoBERTaConversion(MaskedLanguageModel, exportable=False),
     'XLMRobertaForSequenceClassification': RoBERTaConversion(
-        SentenceClassifier, goes_out=False
+        SentenceClassifier, exportable=False
     ),
-    'DistilBertModel': DistilBERTConversion(BERT, goes_out=False),
-    'DistilBertForMaskedLM': DistilBERTConversion(MaskedLanguageModel, goes_out=False),
+    'DistilBertModel': DistilBERTConversion(BERT, exportable=False),
+    'DistilBertForMaskedLM': DistilBERTConversion(MaskedLanguageModel, exportable=False),
     'ViTModel': ViTConversion(ViT),
     'ViTForImageClassification': ViTConversion(ImageClassifier),
     'MarianMTModel': MarianConversion(),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..base.config import argument_error, unwrap_compiled
 from ..base.model_files import EmptyInit
 from ..core.layers import ACTIVATIONS, LayerNorm, StackConfig
-from ..core.transformer import Decoder, Encoder, Transformer
+from ..core.transformer import Decoder, Encoder, Transformer, TransformerConfig
 from annotated_transformer.interop.weight_map import (
     WeightMap,
     expand_names,
@@ -22,7 +23,7 @@ from annotated_transformer.interop.weight_map import (
 
 # %% auto #0
 __all__ = ['TORCH_LAYER', 'STACKS', 'NOT_COMPARED', 'torch_weight_maps', 'check_class', 'settings_of', 'stack_config',
-           'from_torch', 'to_torch']
+           'from_torch', 'check_parts', 'to_torch']
 
 # %% ../../nbs/reference/torch_weights.ipynb #torch-matches
 TORCH_LAYER = {  # ours -> theirs, in an encoder and in a decoder
@@ -174,6 +175,21 @@ def from_torch(
     return import_weights(ours, weight_maps, model.state_dict())
 
 # %% ../../nbs/reference/torch_weights.ipynb #to-torch
+def check_parts(model: Transformer):
+    "Raise `ValueError` for a part that isn't the usual one, and may compute something else."
+    settings = vars(model.config)
+    with torch.device('meta'):  # takes no memory
+        usual = Transformer(TransformerConfig(**settings))
+
+    for side in STACKS:
+        given = dict(getattr(model, side).named_modules())
+        for name, part in getattr(usual, side).named_modules():
+            found = type(given.get(name))
+            if found is not type(part) and not isinstance(part, nn.Linear):
+                expected = f'{type(part).__name__}, as in a plain Transformer'
+                raise argument_error(f'{side}.{name}', found.__name__, expected)
+
+
 def to_torch(
     model: nn.Module,  # a `Transformer`
 ) -> nn.Transformer:  # batch first, in evaluation mode
@@ -192,6 +208,8 @@ def to_torch(
     for name, given in (('d_k', config.d_k), ('d_v', config.d_v)):
         if given not in (None, width):
             raise argument_error(name, given, f'{width}, D/H')
+
+    check_parts(model)
 
     theirs = nn.Transformer(
         d_model=config.d_model,

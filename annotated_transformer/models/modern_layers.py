@@ -58,8 +58,8 @@ class SwiGLU(nn.Module):
 
 # %% ../../nbs/7_since_2017/1_modern_layers.ipynb #stretched-frequencies
 def stretched_frequencies(
-    frequencies: Tensor,  # of `inv_freq`, radians per position
-    factor: float,  # by how much slow hands are slowed down
+    frequencies: Tensor,  # of the rotation, radians per position
+    factor: float,  # by which low ones are divided
     trained_length: int = 8192,  # tokens of the first texts
     slow: float = 1.0,  # rounds in such a text; fewer: slowed down fully
     fast: float = 4.0,  # rounds in such a text; more: left as they are

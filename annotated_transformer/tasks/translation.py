@@ -133,10 +133,10 @@ def candidate_models(
     last = [*kept.values()][-config.n_average :]
     mean = f'mean of {len(last)} epochs' if len(last) > 1 else 'last epoch'
 
-    models = {
-        'best epoch': load_model(kept[best_step], Transformer, device),
-        mean: average_models(last, Transformer, device),
-    }
+    models = {}
+    if best_step in kept:  # else it couldn't be written, and there was a warning
+        models['best epoch'] = load_model(kept[best_step], Transformer, device)
+    models[mean] = average_models(last, Transformer, device)
     all_reduce_any()  # all have read them: the first one may remove them
     return models
 

@@ -328,7 +328,7 @@ def train(
 
 
 def restore_rates(optimizer: torch.optim.Optimizer):
-    "Between two runs the rates are the peaks, and whoever changes one is heard."
+    "Put the rates back to their peaks, where the next run begins."
     for group in optimizer.param_groups:
         group['lr'] = group.pop('initial_lr', group['lr'])
 
