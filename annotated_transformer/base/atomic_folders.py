@@ -223,7 +223,9 @@ def write_folder(
                     shutil.copy2(folder / name, new / name, follow_symlinks=False)
 
         for path in [*new.rglob('*'), new]:
-            if not path.is_symlink():  # a relative one leads nowhere until it's in its place
+            if (
+                not path.is_symlink()
+            ):  # a relative one leads nowhere until it's in its place
                 flush(path)
         swap(new, folder)
         flush(folder.parent)

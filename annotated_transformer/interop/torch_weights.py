@@ -13,7 +13,12 @@ from torch import nn
 from ..base.config import argument_error, unwrap_compiled
 from ..base.model_files import EmptyInit
 from ..core.layers import ACTIVATIONS, LayerNorm, StackConfig
-from ..core.transformer import Decoder, Encoder, Transformer, TransformerConfig
+from annotated_transformer.core.transformer import (
+    Decoder,
+    Encoder,
+    Transformer,
+    TransformerConfig,
+)
 from annotated_transformer.interop.weight_map import (
     WeightMap,
     expand_names,

@@ -180,7 +180,9 @@ def corpus_paths(
         if name == 'corpus':
             expected = f"'numbers', 'multi30k', {expected}"
         if missing:
-            expected += f'; there is no file {missing[0]} (a folder or a pipe is not enough)'
+            expected += (
+                f'; there is no file {missing[0]} (a folder or a pipe is not enough)'
+            )
         raise argument_error(name, corpus, expected)
 
     if len({path.resolve() for path in paths}) < len(paths):
