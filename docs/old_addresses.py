@@ -89,7 +89,7 @@ MOVED = {
     "74_speed.decoding_speed": "8_speed/5_fast_decoding",
     "75_speed.allocations": "reference/allocations",
     "76_speed.async_copy": "reference/devices",
-    "77_utils.memory": "reference/memory",
+    "77_utils.memory": "reference/devices",
     "78_utils.extras": "reference/config",
     "79_modern_layers_in_depth": "depth/modern_layers_in_depth",
     "80_pitfalls": "9_practice/1_bugs",
@@ -132,6 +132,7 @@ MOVED = {
     "depth/translation_in_depth": "5_translation/1_byte_pair_encoding",
     "reference/word_tokenizers": "reference/tokenizer",
     "reference/character_tokenizer": "reference/tokenizer",
+    "reference/memory": "reference/devices",
     "reference/held_out": "9_practice/7_held_out_data",
     "reference/weight_maps": "9_practice/5_hugging_face_weights",
 }

@@ -1,11 +1,9 @@
-"Decoders given what they cannot use: logits that are no numbers, sizes beyond the memory, models without an end, odd types."
+"Decoders given what they cannot use: logits that are no numbers, models without an end, odd types."
 
 import pytest
 import torch
-from annotated_transformer.base import memory
 from annotated_transformer.base.model_files import load_model, save_model
 from annotated_transformer.base.config import SpecialTokens
-from annotated_transformer.base.memory import available_memory, check_memory
 from annotated_transformer.decoding.greedy import (
     UncachedDecoder,
     generate_ids,
@@ -96,54 +94,6 @@ def test_logits_that_break_on_the_way_are_refused(decode, step, row):
     with pytest.raises(ValueError, match="^logits: got 'nan or infinity'"):
         decode(countdown, SOURCE, 6, special=endless)
     assert countdown.n_steps == step + 1
-
-
-# ---- Sizes are judged before memory is taken ----
-
-
-@pytest.fixture
-def little_memory(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda device: 10**9)
-
-
-@pytest.mark.parametrize("make", [tiny, tiny_gpt])
-@pytest.mark.parametrize(
-    "decode, options, name",
-    [
-        (greedy_decode, dict(max_len=10**8), "max_len"),
-        (greedy_decode, dict(max_len=10**30), "max_len"),
-        (sample, dict(max_len=10**400), "max_len"),
-        (beam_search, dict(max_len=10**30), "max_len"),
-        (beam_search, dict(beam_size=10**8), "beam_size"),
-        (beam_search, dict(beam_size=10**30), "beam_size"),
-    ],
-)
-def test_sizes_beyond_the_memory_are_refused(make, decode, options, name, little_memory):
-    model = make(positions="sinusoidal")
-    for way in (model, UncachedDecoder(model)):
-        with pytest.raises(
-            ValueError,
-            match=rf"^{name}: got .*, expected less: .* would take .*B, and 1 GB of memory",
-        ):
-            decode(way, SOURCE, **options)
-
-
-def test_ordinary_sizes_pass_with_little_memory(little_memory):
-    model = tiny()
-    for decode in DECODERS:
-        assert len(decode(model, SOURCE, 40).lists()) == 2
-    assert len(beam_search(model, SOURCE, 10, beam_size=100).lists()) == 2
-
-
-def test_small_estimates_cost_no_look(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda device: pytest.fail("looked"))
-    check_memory(2**28 - 1, "a cache", max_len=3)
-    greedy_decode(tiny(), SOURCE, 5)
-
-
-def test_available_memory():
-    assert 2**27 < available_memory() < 2**50
-    assert available_memory("meta") == 2**62
 
 
 # ---- Models without an end, ids of odd kinds ----

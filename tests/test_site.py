@@ -619,13 +619,13 @@ def test_search_finds_a_name(browser, address):
 
 
 def test_link_to_a_name_unfolds_its_block(browser, address):
-    page = f"{address}reference/memory.html"
-    is_open = "return document.getElementById('api-check_memory').open"
+    page = f"{address}reference/devices.html"
+    is_open = "return document.getElementById('api-pick_device').open"
 
     visit(browser, page)
     assert browser.execute_script(is_open) is False
 
-    visit(browser, f"{page}#api-check_memory")
+    visit(browser, f"{page}#api-pick_device")
     assert browser.execute_script(is_open) is True
 
 

@@ -18,7 +18,6 @@ from annotated_transformer.base.config import (
     check_sizes,
     unwrap_compiled,
 )
-from ..base.memory import check_memory
 from ..training.data import EOS, Batch
 from ..base.tensor_checks import check_pairs
 
@@ -152,7 +151,6 @@ def length_limits(
     "How long answers may be. Raises `ValueError`. Source: section 6.1."
     if max_len is not None:
         check_sizes(max_len=max_len)
-        check_memory(8 * len(ids) * max_len, 'the ids alone', ids.device, max_len=max_len)
 
     # the last token of an answer is never read, so it needs no position
     positions = getattr(model, 'max_positions', None)

@@ -16,7 +16,6 @@ from annotated_transformer.base.config import (
     check_numbers,
     check_sizes,
 )
-from ..base.memory import check_memory
 from annotated_transformer.decoding.greedy import (
     GenerativeModel,
     Hypotheses,
@@ -78,8 +77,6 @@ def beam_search(
     ids, cache = model.start(src)  # B n
     limits = length_limits(model, src, ids, max_len, special)  # B
     batch = len(ids)
-    n_bytes = 8 * batch * beam_size * int(limits.max())
-    check_memory(n_bytes, 'the answers alone', ids.device, beam_size=beam_size)
 
     # W answers for each source: none so far
     answers = torch.empty(batch, beam_size, 0, dtype=torch.long, device=ids.device)  # B W T
