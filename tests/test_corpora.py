@@ -85,5 +85,5 @@ def test_a_folder_or_a_pipe_is_no_file(folder):
         os.mkfifo(folder / "pipe")
         names.append("pipe")
     for name in names:
-        with pytest.raises(ValueError, match="a folder or a pipe is none"):
+        with pytest.raises(ValueError, match="a folder or a pipe is not enough"):
             open_parallel_text(name, folder)
