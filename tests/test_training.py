@@ -14,6 +14,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from project import ROOT
@@ -1082,3 +1083,61 @@ def test_counts_may_be_weights():
         torch.allclose(a, b, atol=1e-6)
         for a, b in zip(models[0].parameters(), models[1].parameters())
     )
+
+
+class Momentum(torch.optim.SGD):
+    "Another class than SGD."
+
+
+def test_a_run_goes_on_with_its_own_optimizer_alone(tmp_path):
+    def go(optimizer_class=torch.optim.SGD, may_change=(), stop=False, **options):
+        model = new_model()
+        optimizer = optimizer_class(model.parameters(), lr=1e-2, **options)
+        callbacks = [Checkpoints(tmp_path, every_steps=5, may_change=may_change)]
+        if stop:
+            callbacks.append(Kill(7, 0))
+        train(model, shuffled_loader(), CONFIG, optimizer=optimizer, callbacks=callbacks)
+        return optimizer
+
+    with pytest.raises(Killed):
+        go(momentum=0.9, stop=True)
+    with pytest.raises(ValueError, match="^optimizer: got 'Momentum', expected 'SGD'"):
+        go(Momentum, momentum=0.9)
+    with pytest.raises(
+        ValueError, match="^momentum of the optimizer: got 0.5, expected 0.9"
+    ):
+        go(momentum=0.5)
+    assert go(momentum=0.5, may_change=["momentum"]).param_groups[0]["momentum"] == 0.5
+
+
+def test_what_cannot_be_read_back_is_refused_before_the_first_step(tmp_path):
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=np.float64(0.9))
+
+    with pytest.raises(ValueError, match="^optimizer: got 'a float64', expected plain"):
+        train(
+            model,
+            shuffled_loader(),
+            CONFIG,
+            optimizer=optimizer,
+            callbacks=[Checkpoints(tmp_path)],
+        )
+
+
+def test_a_schedule_may_return_a_number_of_numpy(tmp_path):
+    @dataclass(frozen=True)
+    class Cosine(TrainConfig):
+        def fraction_of_lr(self, step):
+            return np.float64(0.5 + 0.5 * np.cos(np.pi * step / self.steps))
+
+    callbacks = [Checkpoints(tmp_path, every_steps=1)]
+    config = Cosine(steps=2)
+    train(new_model(), shuffled_loader(), config, callbacks=callbacks)
+    again = train(new_model(), shuffled_loader(), config, callbacks=callbacks)
+    assert again.steps == 2
+
+
+@pytest.mark.parametrize("batch", [dict(x=1), [1, 2], torch.ones(2)])
+def test_a_batch_of_another_kind_is_named(batch):
+    with pytest.raises(ValueError, match="^batches: got 'a .*`loss_fn` of your own"):
+        train(new_model(), [batch] * 40, CONFIG)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -130,11 +131,17 @@ def check_targets(
 # %% ../../nbs/reference/tensor_checks.ipynb #check-same-special
 def check_same_special(
     model: object,  # whose configuration, if it has one, says what is padding
-    special: SpecialTokens | None,  # of a batch
+    batch: Any,  # that the library's own losses are to read
 ):
-    "Refuse a batch that was made with other special tokens than the model's."
+    "Refuse what is no `Batch`, or was made with other special tokens than the model's."
+    if not hasattr(batch, 'special'):
+        expected = 'a `Batch` (a `DataLoader` makes one by `collate_fn`), or a `loss_fn` of '
+        raise argument_error('batches', f'a {type(batch).__name__}', expected + 'your own')
+
     if not hasattr(getattr(model, 'config', None), 'pad_id'):
         return  # the model doesn't say
     expected = SpecialTokens.of(model)
-    if special != expected:
-        raise argument_error('special of the batch', special, f"{expected}, the model's")
+    if batch.special != expected:
+        raise argument_error(
+            'special of the batch', batch.special, f"{expected}, the model's"
+        )

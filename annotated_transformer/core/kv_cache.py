@@ -73,7 +73,7 @@ class ProjectedMemory:
         "Cross-attention. The hypotheses of a source ask together: nothing is copied."
         rows, n_new = x.shape[:2]
         query = attention.query(x)  # B*W H n Dk
-        query = query.unflatten(0, (len(self.key), -1)).transpose(1, 2)  # B H W n Dk
+        query = query.unflatten(0, (self.key.shape[0], -1)).transpose(1, 2)  # B H W n Dk
         query = query.flatten(2, 3)  # B H W*n Dk
 
         mask, is_causal = attention.visible(query, self.key, mask, False)

@@ -38,9 +38,9 @@ class Encoder(nn.Module):
         self,
         x: Tensor,  # B L D
         *,
-        mask: Tensor | None = None,  # bool, broadcastable to B H L L; True = may attend
+        mask: Tensor | None = None,  # bool, B H L K; K counts what's in the cache, too
         is_causal: bool = False,  # no word sees a later one, as in a language model
-        cache: DecoderCache | None = None,  # of earlier words, see chapter 3.2
+        cache: DecoderCache | None = None,  # of earlier words
     ) -> Tensor:  # B L D
         for i, layer in enumerate(self.layers):
             layer_cache = None if cache is None else cache.layers[i]

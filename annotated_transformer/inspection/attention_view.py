@@ -75,10 +75,10 @@ def attention_view(
     attended: AttentionMaps,  # one example
 ) -> AttentionView:
     "An interactive view of all layers and heads."
-    # the data of the script: weights as bytes, 255 for a weight of 1
+    # the data of the script: weights as bytes, 255 for 1 and more
     parts = []
     for part, maps in attended.weights.items():
-        levels = (255 * maps).round().int().flatten().tolist()
+        levels = (255 * maps).clamp(0, 255).round().int().flatten().tolist()
         parts.append(
             dict(
                 name=part,

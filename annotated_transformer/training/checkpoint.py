@@ -50,11 +50,11 @@ from .loop import Callback, Run
 
 # %% auto #0
 __all__ = ['RUN_FORMAT', 'PLAIN', 'run_state', 'run_settings', 'state_name', 'callback_states', 'check_plain', 'restore_run',
-           'check_same_run', 'read_checkpoint', 'Checkpoints', 'check_names', 'step_folders', 'KeepEvaluated',
-           'average_models']
+           'check_same_group', 'check_same_run', 'read_checkpoint', 'Checkpoints', 'check_names', 'step_folders',
+           'KeepEvaluated', 'average_models']
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #run-format
-RUN_FORMAT = 5  # of the state of a run; it changes when the names in it do
+RUN_FORMAT = 6  # of the state of a run; it changes when the names in it do
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #run-state
 def run_state(
@@ -62,15 +62,18 @@ def run_state(
 ) -> dict[str, Any]:  # plain values and tensors
     "What the next step depends on, besides the weights. All processes call it."
     device = next(run.model.parameters()).device
-    return dict(
+    state = dict(
         format=RUN_FORMAT,
         settings=run_settings(run),
         history=asdict(run.history),
         stop=run.stop,
         optimizer=run.optimizer.state_dict(),
         callbacks=callback_states(run.callbacks),
-        random=gather_values(random_state(device)),  # each process has its own
     )
+    for name, value in state.items():
+        check_plain(name, value)
+    # each process has its own
+    return dict(**state, random=gather_values(random_state(device)))
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #run-settings
 def run_settings(
@@ -79,7 +82,8 @@ def run_settings(
     "How the model is built and trained."
     config = getattr(unwrap_compiled(run.model), 'config', None)
     model = config.to_dict() if isinstance(config, Config) else {}
-    return {**model, **run.config.to_dict()}
+    optimizer = type(run.optimizer).__name__
+    return {**model, **run.config.to_dict(), 'optimizer': optimizer}
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #state-name
 def state_name(callback: Callback) -> str:
@@ -136,10 +140,7 @@ def restore_run(
     now = [dict(group) for group in run.optimizer.param_groups]
     run.optimizer.load_state_dict(state['optimizer'])
     for group, given in zip(run.optimizer.param_groups, now):
-        if 'lr' in may_change:
-            group['initial_lr'] = given.get('initial_lr', given['lr'])
-        if 'weight_decay' in may_change:
-            group['weight_decay'] = given['weight_decay']
+        check_same_group(group, given, may_change)
 
     vars(run.history).update(state['history'])
     run.stop = state['stop']
@@ -153,6 +154,24 @@ def restore_run(
         set_random_state(state['random'][process_rank()], device)
 
 # %% ../../nbs/2_training/6_checkpoints.ipynb #check-same-run
+def check_same_group(
+    group: dict[str, Any],  # of the optimizer, as it was saved; changed
+    given: dict[str, Any],  # as it was given to this run
+    may_change: Sequence[str] = (),  # names of settings
+):
+    "Take what may change, and raise `ValueError` for any other difference."
+    if 'lr' in may_change:
+        group['initial_lr'] = given.get('initial_lr', given['lr'])
+
+    # a callback may have changed the rate, so it's no sign of another run
+    for name in given.keys() - {'params', 'lr', 'initial_lr'}:
+        if name in may_change:
+            group[name] = given[name]
+        elif group.get(name, given[name]) != given[name]:
+            expected = f'{group[name]!r}, as in the run before'
+            raise argument_error(f'{name} of the optimizer', given[name], expected)
+
+
 def check_same_run(
     run: Run,  # begun
     state: dict[str, Any],  # of `run_state`
@@ -216,6 +235,7 @@ class Checkpoints(Callback):
     def resume(self, run):
         "Resume from the newest checkpoint that can be read, if there is one."
         check_names(run.callbacks)
+        run_state(run)  # what can't be saved is refused now
         step, weights, state = self.read_newest()
 
         steps = gather_values(step)

@@ -105,7 +105,7 @@ def chunked_sequence_loss(
     rows: int = 512,  # positions whose logits exist at once
 ) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "`sequence_loss`, without all logits at once; for vocabularies larger than the model."
-    check_same_special(model, batch.special)
+    check_same_special(model, batch)
     with without_logits(model) as output:
         hidden = model(*batch.inputs)  # B T D
     check_targets(hidden, batch.targets, batch.pad_id, len(output.weight))
@@ -147,7 +147,7 @@ def r_drop_loss(
 ) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "`chunked_sequence_loss` with R-Drop: every pair passes twice, with other dropout."
     check_numbers('a finite number of at least 0', lambda x: x >= 0, weight=weight)
-    check_same_special(model, batch.special)
+    check_same_special(model, batch)
 
     # two passes in one, as a batch of twice the size
     twice = [torch.cat([x, x]) for x in batch.inputs]

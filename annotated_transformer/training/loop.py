@@ -220,7 +220,7 @@ def train_step(
     run.model.train()
 
     # the rate of this step; each group of weights has a peak of its own
-    fraction = run.config.fraction_of_lr(run.step)
+    fraction = float(run.config.fraction_of_lr(run.step))
     for group in run.optimizer.param_groups:
         peak = group.setdefault('initial_lr', group['lr'])
         group['lr'] = fraction * peak

@@ -97,7 +97,7 @@ def sequence_loss(
     label_smoothing: float = 0.0,  # probability
 ) -> tuple[Tensor, int]:  # nats of all tokens together; how many tokens
     "Cross-entropy of the next tokens, padding left out. Source: section 5.4."
-    check_same_special(model, batch.special)
+    check_same_special(model, batch)
     n_tokens = batch.n_tokens  # first, or a GPU would have to finish the logits for it
     logits = model(*batch.inputs)  # B T V
     loss = cross_entropy(logits, batch.targets, label_smoothing, batch.pad_id)
