@@ -135,7 +135,9 @@ def check_same_special(
 ):
     "Refuse what is no `Batch`, or was made with other special tokens than the model's."
     if not hasattr(batch, 'special'):
-        expected = 'a `Batch` (a `DataLoader` makes one by `collate_fn`), or a `loss_fn` of '
+        expected = (
+            'a `Batch` (a `DataLoader` makes one by `collate_fn`), or a `loss_fn` of '
+        )
         raise argument_error('batches', f'a {type(batch).__name__}', expected + 'your own')
 
     if not hasattr(getattr(model, 'config', None), 'pad_id'):
