@@ -89,14 +89,17 @@ class MultiHeadAttention(nn.Module):
     # A variant overrides one of these. `start` is the position of the first word.
 
     def query(self, x, start=0):  # B Q D -> B H Q Dk
+        "What each word of each head asks."
         return split_heads(self.q_proj(x), self.n_heads)
 
     def key_value(self, memory, start=0):  # B K D -> B H K Dk, B H K Dv
+        "What each word is found by, and what it hands over."
         key = split_heads(self.k_proj(memory), self.n_heads)
         value = split_heads(self.v_proj(memory), self.n_heads)
         return key, value
 
     def visible(self, query, key, mask, is_causal):  # -> a mask, or is_causal, never both
+        "Which keys each query may see. The cached ones are among them."
         n_queries, n_keys = query.shape[2], key.shape[2]
         if not is_causal or n_queries == 1:  # a single word is the last one, and sees all
             return mask, False
@@ -105,12 +108,14 @@ class MultiHeadAttention(nn.Module):
         return combine_masks(mask, causal_mask(n_queries, n_keys, key.device)), False
 
     def attend(self, query, key, value, mask=None, is_causal=False):  # -> B H Q Dv
+        "Mix the values. Whoever overrides this overrides `weights` as well."
         dropout = self.dropout.p if self.training else 0.0
         if dropout and query.device.type == 'cpu':  # where no kernel drops weights
             return self.dropout(self.weights(query, key, mask, is_causal)) @ value
         return F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal)
 
     def weights(self, query, key, mask=None, is_causal=False):  # -> B H Q K
+        "The weights of that mixture, to be looked at, or dropped on a CPU."
         if is_causal:
             mask = combine_masks(
                 mask, causal_mask(query.shape[2], key.shape[2], key.device)
@@ -118,7 +123,9 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(query, key, mask)
 
     def output(self, heads):  # B H Q Dv -> B Q D
+        "The heads side by side, mixed by W^O."
         return self.out_proj(merge_heads(heads))
 
     def new_cache(self):  # for a model that writes
+        "An empty cache, of the kind that these keys and values need."
         return KVCache()
