@@ -570,3 +570,22 @@ def test_the_same_seed_draws_the_same(model, src):
     assert first == again
     other = sample(model, src, generator=torch.Generator().manual_seed(4)).lists()
     assert first != other
+
+
+@torch.no_grad()
+def test_sources_may_change_places():
+    "One's own decoder may sort its rows."
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig.preset("tiny", vocab_size=12)).eval()
+    src = torch.tensor([[3, 4, 5, 2], [6, 7, 2, 0]])
+    swap = torch.tensor([1, 0])
+
+    ids, cache = model.start(src)
+    model.step(ids, cache)
+    cache.reorder(swap, swap)
+    words = torch.tensor([[4], [5]])
+    swapped = model.step(words, cache)
+
+    ids, cache = model.start(src[swap])
+    model.step(ids, cache)
+    assert torch.allclose(swapped, model.step(words, cache), atol=1e-5)

@@ -1141,3 +1141,37 @@ def test_a_schedule_may_return_a_number_of_numpy(tmp_path):
 def test_a_batch_of_another_kind_is_named(batch):
     with pytest.raises(ValueError, match="^batches: got 'a .*`loss_fn` of your own"):
         train(new_model(), [batch] * 40, CONFIG)
+
+
+def test_only_what_the_optimizer_updates_is_clipped():
+    def moved(freeze):
+        model = new_model(dropout=0.0)
+        own = [model.encoder.layers[0].norm1.weight]
+        if freeze:
+            model.requires_grad_(False)
+            own[0].requires_grad_(True)
+        optimizer = torch.optim.SGD(own, lr=1.0)
+        before = own[0].detach().clone()
+        config = TrainConfig(steps=1, warmup_steps=1, max_grad_norm=0.01)
+        train(model, [Batch.from_pairs(PAIRS[:4])], config, optimizer=optimizer)
+        return (own[0] - before).norm().item()
+
+    assert moved(freeze=True) == pytest.approx(0.01, rel=1e-3)
+    assert moved(freeze=False) == pytest.approx(moved(freeze=True), rel=1e-4)
+
+
+def test_the_rate_of_an_earlier_scheduler_is_forgotten():
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)  # notes `initial_lr`
+    optimizer.param_groups[0]["lr"] = 1e-5
+    config = TrainConfig(steps=1, warmup_steps=1, log_every=1)
+
+    history = train(model, [Batch.from_pairs(PAIRS[:4])], config, optimizer=optimizer)
+
+    assert history.column("lr")[1] == [1e-5]
+
+
+def test_names_that_may_change_are_a_list(tmp_path):
+    with pytest.raises(ValueError, match="^may_change: got 'warmup_steps'"):
+        Checkpoints(tmp_path, may_change="warmup_steps")

@@ -86,9 +86,8 @@ class ProjectedMemory:
         sources: Tensor,  # those that are left
     ):
         "Drop the memories of sources that are done."
-        if len(sources) < len(self.key):
-            self.key = self.key[sources]
-            self.value = self.value[sources]
+        self.key = self.key[sources]
+        self.value = self.value[sources]
 
 # %% ../../nbs/3_decoding/2_kv_cache.ipynb #decodercache
 class DecoderCache:

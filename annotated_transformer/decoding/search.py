@@ -132,7 +132,7 @@ def beam_search(
         # each hypothesis moves into the row of the one that it continues
         if beam_size > 1 or len(left) < len(is_over):
             rows = left[:, None] * n_rows + parent[left]  # B W
-            cache.reorder(rows.flatten(), left)
+            cache.reorder(rows.flatten(), left if is_over.any() else None)
         ids = hypotheses[:, :, -1].reshape(-1, 1)  # B*W 1
 
     # an answer that doesn't exist is empty

@@ -222,6 +222,8 @@ class Checkpoints(Callback):
         check_sizes(keep=keep, every_steps=every_steps or 1)
         if not every_minutes > 0:
             raise argument_error('every_minutes', every_minutes, 'more than 0')
+        if isinstance(may_change, str):
+            raise argument_error('may_change', may_change, 'a list of names')
         self.folder = Path(folder)
         self.every_minutes = every_minutes
         self.every_steps = every_steps

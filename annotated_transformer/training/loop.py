@@ -251,9 +251,12 @@ def train_step(
     for callback in run.callbacks:
         callback.before_update(run)
 
-    # clip, and measure in any case
+    # clip what the optimizer updates, and measure in any case
+    groups = run.optimizer.param_groups
+    updated = {parameter for group in groups for parameter in group['params']}
+    updated = [parameter for parameter in parameters if parameter in updated]
     max_norm = run.config.max_grad_norm or math.inf
-    run.gradient_norm = nn.utils.clip_grad_norm_(parameters, max_norm)
+    run.gradient_norm = nn.utils.clip_grad_norm_(updated, max_norm)
     check_finite(run)
 
     # update
@@ -295,6 +298,8 @@ def train(
     if optimizer is None:
         optimizer = config.optimizer(model)
     check_optimizer(optimizer, model)
+    for group in optimizer.param_groups:
+        group.pop('initial_lr', None)  # of another schedule
     callbacks = sorted([*config.callbacks(), *callbacks], key=attrgetter('order'))
 
     torch.manual_seed(config.seed)
