@@ -112,3 +112,9 @@ def test_names_from_elsewhere_cannot_command_a_terminal():
 def test_a_missing_package_is_named_with_its_extra():
     with pytest.raises(ImportError, match=r'pip install "annotated_transformer\[magic\]"'):
         import_extra("clairvoyance.future", "the next token is seen with", "magic")
+
+
+def test_sizes_that_no_tensor_has_are_refused():
+    with pytest.raises(ValueError, match="^beam_size: got 9+, expected at most 2,147,483"):
+        check_sizes(beam_size=int("9" * 40))
+    check_sizes(beam_size=2**31 - 1)

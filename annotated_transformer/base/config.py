@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from typing_extensions import Self  # in `typing` from Python 3.11; torch brings it
 
 # %% auto #0
-__all__ = ['MAX_SHOWN_CHARS', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_seed', 'is_number',
-           'check_numbers', 'check_probabilities', 'check_flags', 'check_choice', 'check_width', 'SpecialTokens',
-           'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'import_extra', 'allowed_types',
-           'check_types', 'Config', 'check_even', 'head_sizes', 'check_stack', 'check_vocabulary']
+__all__ = ['MAX_SHOWN_CHARS', 'LARGEST', 'CHECKED_TYPES', 'argument_error', 'is_whole_number', 'check_sizes', 'check_seed',
+           'is_number', 'check_numbers', 'check_probabilities', 'check_flags', 'check_choice', 'check_width',
+           'SpecialTokens', 'check_ids', 'check_special_ids', 'printable', 'unwrap_compiled', 'import_extra',
+           'allowed_types', 'check_types', 'Config', 'check_even', 'head_sizes', 'check_stack', 'check_vocabulary']
 
 # %% ../../nbs/reference/config.ipynb #refusal
 MAX_SHOWN_CHARS = 400  # of a refused value, in a message
@@ -48,13 +48,18 @@ def is_whole_number(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+LARGEST = 2**31 - 1  # size of anything that is counted here
+
+
 def check_sizes(
-    **sizes: int,  # name=value pairs, each a whole number >= 1
+    **sizes: int,  # name=value pairs, each a whole number from 1 to `LARGEST`
 ):
-    "Refuse any size that is not a whole number of at least 1."
+    "Refuse any size that is not a whole number of at least 1, or is absurdly large."
     for name, given in sizes.items():
         if not is_whole_number(given) or given < 1:
             raise argument_error(name, given, 'a whole number of at least 1')
+        if given > LARGEST:
+            raise argument_error(name, given, f'at most {LARGEST:,}')
 
 # %% ../../nbs/reference/config.ipynb #check-seed
 def check_seed(
