@@ -274,7 +274,7 @@ def with_imports(cells, imports) -> list:
         if is_shown_code(cell):
             block = dict(
                 cell_type="markdown",
-                id="imports",
+                id="folded-imports",
                 metadata={},
                 source=f"``````{{imports}}\n{imports}\n``````",
             )
