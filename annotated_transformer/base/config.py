@@ -48,7 +48,7 @@ def is_whole_number(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-LARGEST = 2**31 - 1  # size of anything that is counted here
+LARGEST = 2**62  # PyTorch counts in 64 bits
 
 
 def check_sizes(
